@@ -1,0 +1,48 @@
+# Two commands: `make demo` and `make test`. Both create .venv and install into it what they need.
+PYTHON ?= python3
+BIN := .venv/bin
+JOBS ?= 2
+
+.PHONY: demo test lint types unit bench constraints clean
+
+demo: .venv/.core
+	$(BIN)/hipmdp demo --out demo
+
+test: lint types unit
+
+lint: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.test
+	$(BIN)/mypy
+
+unit: .venv/.test
+	$(BIN)/python -m pytest -n $(JOBS)
+
+.venv/.core: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"hipmdp needs Python 3.11 or newer, this is {v[0]}.{v[1]}: try make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+.venv/.test: .venv/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,oracles]'
+	touch $@
+
+# Every benchmark writes its last measured result beside itself.
+bench: .venv/.test
+	$(BIN)/python benchmarks/environment_speed.py
+	$(BIN)/python benchmarks/hiv_integrators.py
+	$(BIN)/python benchmarks/instance_prior.py
+
+# Resolve the newest releases that fit pyproject.toml, all extras together, and pin them.
+constraints:
+	$(PYTHON) -m venv .venv-constraints
+	.venv-constraints/bin/python -m pip install --quiet '.[minari,ray,gp,tensorboard,docs,test,oracles]'
+	(echo '# The versions this release was tested with; written by `make constraints`.'; \
+	 .venv-constraints/bin/python -m pip freeze --exclude hipmdp) > constraints.txt
+	rm -rf .venv-constraints
+
+clean:
+	rm -rf .venv demo
