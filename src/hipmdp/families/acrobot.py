@@ -66,7 +66,7 @@ def wrap(angle: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.clip(angle - turns * (2 * math.pi), -math.pi, math.pi)
 
 
-def foot_height(state: Float[Array, " 4"], theta: AcrobotTheta) -> Float[Array, ""]:
+def foot_height(state: Float[Array, "4 ..."], theta: AcrobotTheta) -> Float[Array, "..."]:
     """Height of the foot above the upper joint: −l1 cos θ1 − l2 cos(θ1 + θ2)."""
     return -theta.l1 * jnp.cos(state[0]) - theta.l2 * jnp.cos(state[0] + state[1])
 

@@ -1,0 +1,25 @@
+"""`hipmdp …` on the command line: results on stdout or in `--out`, progress on stderr, exit code 2 on bad input."""
+
+import sys
+
+import tyro
+
+from hipmdp.cli.demo import demo
+
+COMMANDS = {"demo": demo}
+
+
+def main() -> None:
+    """Run one command. Bad input gives one sentence and exit code 2."""
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            COMMANDS,
+            prog="hipmdp",
+            description="Control many systems that are similar but not the same.",
+        )
+    except ValueError as error:
+        print(f"hipmdp: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("hipmdp: interrupted.", file=sys.stderr)  # noqa: T201
+        sys.exit(130)
