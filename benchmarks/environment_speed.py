@@ -49,7 +49,7 @@ def measure(name: str) -> dict[str, Any]:
             return walk(family, starts, thetas, starts, actions)
 
         rates[label] = lanes * steps / best_seconds(run)
-    env = gymnasium.make(f"hipmdp/{ {'grid': 'Grid', 'acrobot': 'Acrobot', 'hiv': 'HIV'}[name]}-v0").unwrapped
+    env = gymnasium.make(f"hipmdp/{ {'grid': 'Grid', 'acrobot': 'Acrobot', 'hiv': 'HIV'}[name] }-v0").unwrapped
     env.reset(seed=0)
     env.step(0)
     begin, taken = time.perf_counter(), 0

@@ -1,4 +1,4 @@
-"""`hipmdp …` on the command line: results on stdout or in `--out`, progress on stderr, exit code 2 on bad input."""
+"""`hipmdp …` on the command line: results on stdout or in `--out`, progress on stderr."""
 
 import sys
 

@@ -71,7 +71,9 @@ def _run(family: AbstractFamily, seed: int) -> list[_Row]:
     def part(run: Episode, i: int) -> Episode:
         return Episode(*(np.asarray(leaf)[i * EPISODES : (i + 1) * EPISODES] for leaf in run))  # type: ignore[arg-type]
 
-    return [_Row(family, label, theta, part(runs[0], i), part(runs[1], i)) for i, (label, theta) in enumerate(members)]
+    return [
+        _Row(family, label, theta, part(runs[0], i), part(runs[1], i)) for i, (label, theta) in enumerate(members)
+    ]
 
 
 def _success(family: AbstractFamily, episode: Episode) -> float:
@@ -82,7 +84,12 @@ def _success(family: AbstractFamily, episode: Episode) -> float:
 
 def _table(rows: list[_Row]) -> Table:
     table = Table(title=f"Mean undiscounted return over {EPISODES} episodes (share of episodes that succeed)")
-    for column, justify in (("family", "left"), ("member", "left"), ("random", "right"), ("scripted", "right")):
+    for column, justify in (
+        ("family", "left"),
+        ("member", "left"),
+        ("random", "right"),
+        ("scripted", "right"),
+    ):
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
     table.add_column("the scripted rule")
     for i, row in enumerate(rows):
@@ -112,7 +119,9 @@ def _picture(rows: list[_Row]) -> Figure:
     grid = [row for row in rows if row.family.name == "grid"]
     for ax, row in zip(axes[0, :2], grid, strict=True):
         draw_grid(ax, row.family, row.theta, _path(row.scripted, 0))  # type: ignore[arg-type]
-        ax.set_title(f"grid, {row.label}: the rule {'succeeds' if _success(row.family, row.scripted) > 0.5 else 'fails'}")
+        ax.set_title(
+            f"grid, {row.label}: the rule {'succeeds' if _success(row.family, row.scripted) > 0.5 else 'fails'}"
+        )
     acrobot = [row for row in rows if isinstance(row.family, Acrobot)]
     ax = axes[0, 2]
     for row, colour in zip(acrobot, (INK, BLUE, GREEN), strict=True):
@@ -122,12 +131,17 @@ def _picture(rows: list[_Row]) -> Figure:
             label = row.label if style == "-" else None
             ax.plot(np.arange(len(path)) * 0.2, height, style, color=colour, lw=1.3, label=label)
     ax.axhline(1, color=GREEN, ls="--", lw=1)
-    ax.set(xlabel="seconds", ylabel="height of the foot / l1", xlim=(0, 30), title="acrobot: pump (solid), random (dotted)")
+    ax.set(
+        xlabel="seconds",
+        ylabel="height of the foot / l1",
+        xlim=(0, 30),
+        title="acrobot: pump (solid), random (dotted)",
+    )
     ax.legend(frameon=False, fontsize=8)
     hiv = [row for row in rows if isinstance(row.family, HIV)]
     for ax, row in zip(axes[1], hiv, strict=True):
         run = row.random
-        draw_hiv(ax, _path(run, 0), run.actions[0], row.family.horizon, legend=ax is axes[1, 1])
+        draw_hiv(ax, _path(run, 0), np.asarray(run.actions[0]), row.family.horizon, legend=ax is axes[1, 1])
         ax.set_title(f"HIV, {row.label}: random treatment", pad=44 if ax is axes[1, 1] else 6)
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_color(FAINT)

@@ -171,9 +171,7 @@ class Acrobot(AbstractFamily):
         foot = foot_height(next_state, theta)
         return jnp.where(foot >= theta.l1, GOAL_REWARD, -STEP_COST * (foot - theta.l1) ** 2)
 
-    def terminated(
-        self, next_state: Float[Array, " 4"], theta: AcrobotTheta | None = None
-    ) -> Bool[Array, ""]:
+    def terminated(self, next_state: Float[Array, " 4"], theta: AcrobotTheta | None = None) -> Bool[Array, ""]:
         """The foot is at least l1 above the upper joint."""
         theta = self._known(theta)
         return foot_height(next_state, theta) >= theta.l1

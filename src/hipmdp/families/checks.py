@@ -5,6 +5,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+LARGEST = 3.4e38
+"""Everything is computed in float32."""
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`" Did you mean 'acrobot'?"` when something known is close to `name`, otherwise nothing."""
@@ -28,8 +31,8 @@ def number(kind: str, name: str, value: Any) -> float:
         result = float(value)
     except (TypeError, ValueError):
         raise ValueError(f"{kind} {name!r} must be a number, got {value!r}.") from None
-    if not math.isfinite(result):
-        raise ValueError(f"{kind} {name!r} must be finite, got {result}.")
+    if not abs(result) <= LARGEST:
+        raise ValueError(f"{kind} {name!r} must be finite, got {result:g}.")
     return result
 
 

@@ -48,7 +48,9 @@ def draw_grid(axes: Axes, family: Grid, theta: GridTheta, path: np.ndarray | Non
     points = jnp.asarray(np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2), jnp.float32)
     # The wind is what opposite actions have in common.
     wind = jax.vmap(
-        lambda s: (family.displacement(s, jnp.asarray(0), theta) + family.displacement(s, jnp.asarray(2), theta)) / 2
+        lambda s: (
+            (family.displacement(s, jnp.asarray(0), theta) + family.displacement(s, jnp.asarray(2), theta)) / 2
+        )
     )(points)
     axes.quiver(
         points[:, 0], points[:, 1], wind[:, 0], wind[:, 1], color=FAINT, angles="xy", scale_units="xy", scale=1,
@@ -107,4 +109,11 @@ def draw_hiv(axes: Axes, states: np.ndarray, actions: np.ndarray, horizon: int, 
     if legend:
         bands: list[Any] = [Patch(color=c, alpha=0.35, label=name) for name, c in DRUG_BANDS.values()]
         handles = axes.get_legend_handles_labels()[0] + bands
-        axes.legend(handles=handles, fontsize=7.5, ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.2), frameon=False)
+        axes.legend(
+            handles=handles,
+            fontsize=7.5,
+            ncols=3,
+            loc="upper center",
+            bbox_to_anchor=(0.5, 1.2),
+            frameon=False,
+        )

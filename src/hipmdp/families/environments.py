@@ -28,7 +28,11 @@ F = TypeVar("F", bound=AbstractFamily)
 # One jitted call per step, keys made inside it: dispatch is what a Gymnasium step costs.
 @functools.partial(jax.jit, static_argnums=0)
 def _step(
-    family: AbstractFamily, seed: UInt32[Array, ""], state: Float[Array, " state"], action: Int[Array, ""], theta: Theta
+    family: AbstractFamily,
+    seed: UInt32[Array, ""],
+    state: Float[Array, " state"],
+    action: Int[Array, ""],
+    theta: Theta,
 ) -> Step:
     return family.step(jax.random.key(seed), state, action, theta)
 
@@ -41,7 +45,7 @@ def _reset(family: AbstractFamily, seed: UInt32[Array, ""], theta: Theta) -> Flo
 class FamilyEnv(gymnasium.Env[np.ndarray, np.int64], Generic[F]):
     """One instance of a family as an environment. `info` carries θ by name, for analysis only."""
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 15}
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
 
     def __init__(
         self, family: F, theta: Mapping[str, float] | Theta | None = None, render_mode: str | None = None
@@ -101,7 +105,7 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.int64], Generic[F]):
         self._done = terminated or truncated
         return self._states[-1].copy(), float(outcome.reward), terminated, truncated, {"theta": self.theta}
 
-    def render(self) -> np.ndarray | None:  # type: ignore[override]
+    def render(self) -> np.ndarray | None:
         """The episode so far as an RGB picture."""
         if self.render_mode is None:
             gymnasium.logger.warn("render() does nothing without render_mode: use render_mode='rgb_array'.")
@@ -164,7 +168,7 @@ class HIVEnv(FamilyEnv[HIV]):
         sd: float = 0.25,
         vary: str = "twelve",
     ) -> None:
-        super().__init__(HIV(sd=sd, vary=vary), theta, render_mode)  # type: ignore[arg-type]
+        super().__init__(HIV(sd=sd, vary=vary), theta, render_mode)
 
     def _draw(self, figure: Figure, states: np.ndarray, actions: np.ndarray) -> None:
         draw_hiv(figure.add_subplot(), states, actions, self.family.horizon)

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from hipmdp.families.checks import known_name, number
 from hipmdp.families.specification import Specification
@@ -124,9 +124,7 @@ class AbstractFamily(eqx.Module):
         if not isinstance(state, jax.core.Tracer) and not bool(np.all(np.isfinite(np.asarray(state)))):
             raise ValueError(self._state_nan_message(np.asarray(state)))
         next_state = self.dynamics(key, state, action, theta)
-        return Step(
-            next_state, self.reward(state, action, next_state, theta), self.terminated(next_state, theta)
-        )
+        return Step(next_state, self.reward(state, action, next_state, theta), self.terminated(next_state, theta))
 
     def is_well_behaved(self, theta: Theta) -> Bool[Array, ""]:
         """The cheap half of the paper's filter ("well-behaved and controllable"): all the parts hold."""
@@ -148,7 +146,9 @@ class AbstractFamily(eqx.Module):
             count += int(mask.sum())
             if count >= n:
                 return jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)[:n]), *kept)
-        raise RuntimeError(f"Only {count} of {1_000 * DRAW_CHUNK} draws of {self.name} are well-behaved, {n} needed.")
+        raise RuntimeError(
+            f"Only {count} of {1_000 * DRAW_CHUNK} draws of {self.name} are well-behaved, {n} needed."
+        )
 
     def theta(self, values: Mapping[str, Any] | Theta | None = None) -> Theta:
         """θ_b from a mapping by name; what is missing takes its baseline value."""
@@ -164,7 +164,8 @@ class AbstractFamily(eqx.Module):
         merged = dict(self.baseline._asdict())
         for name, value in values.items():
             known_name(f"parameter of {self.name}", name, self.parameter_names)
-            merged[name] = number(f"{self.name} parameter", name, value)
+            # Judged as the float32 it will be: a rate that underflows to zero is not a rate.
+            merged[name] = float(np.float32(number(f"{self.name} parameter", name, value)))
             self.check_parameter(name, merged[name])
         return type(self.baseline)(**{k: jnp.asarray(v, jnp.float32) for k, v in merged.items()})
 
@@ -191,13 +192,11 @@ class AbstractFamily(eqx.Module):
             raise ValueError(self._state_nan_message(values))
         values = self.from_natural_units(values)
         spec = self.specification
-        # Bounds such as π are compared as float32, which is what a user's state often is.
-        low, high = np.asarray(spec.state_low, np.float32), np.asarray(spec.state_high, np.float32)
-        values = values.astype(np.float32)
-        for name, value, lo, hi in zip(spec.state_names, values, low, high, strict=True):
-            if not lo <= value <= hi:
-                raise ValueError(f"State {name!r} of {self.name} must be in [{lo:g}, {hi:g}], got {value:g}.")
-        return jnp.asarray(values)
+        for name, value, low, high in zip(spec.state_names, values, spec.state_low, spec.state_high, strict=True):
+            # Bounds such as π are compared as float32, which is what a user's state often is.
+            if not float(np.float32(low)) <= value <= float(np.float32(high)):
+                raise ValueError(f"State {name!r} of {self.name} must be in [{low:g}, {high:g}], got {value:g}.")
+        return jnp.asarray(values, jnp.float32)
 
     def from_natural_units(self, state: np.ndarray) -> np.ndarray:
         """From the units a person would give to the family's state (the same, unless overridden)."""
@@ -214,9 +213,9 @@ class AbstractFamily(eqx.Module):
 
 @eqx.filter_jit
 def _draw_chunk(
-    family: AbstractFamily, key: PRNGKeyArray, indices: Int[Array, " n"]
+    family: AbstractFamily, key: PRNGKeyArray, indices: UInt32[Array, " n"]
 ) -> tuple[Theta, Bool[Array, " n"]]:
-    def draw(index: Int[Array, ""]) -> tuple[Theta, Bool[Array, ""]]:
+    def draw(index: UInt32[Array, ""]) -> tuple[Theta, Bool[Array, ""]]:
         theta = family.sample_instance(jax.random.fold_in(key, index))
         return theta, family.is_well_behaved(theta)
 

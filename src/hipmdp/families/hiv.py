@@ -8,13 +8,13 @@ for every patient, so that nothing hidden is told:
 """
 
 import math
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from hipmdp.families.checks import in_range, known_name
 from hipmdp.families.family import AbstractFamily
@@ -58,8 +58,8 @@ class HIV(AbstractFamily):
 
     sd: float = eqx.field(static=True, default=0.25)
     """Relative standard deviation of the prior."""
-    vary: Literal["twelve", "all"] = eqx.field(static=True, default="twelve")
-    """Vary the twelve parameters of the authors' code, or all 22."""
+    vary: str = eqx.field(static=True, default="twelve")
+    """"twelve": vary the twelve parameters of the authors' code; "all": all 22."""
 
     def __check_init__(self) -> None:
         in_range("hiv option", "sd", self.sd, 0, 1)
@@ -149,7 +149,7 @@ class HIV(AbstractFamily):
         """Never: treatment lasts 1,000 days."""
         return jnp.zeros((), bool)
 
-    def healed(self, state: Float[Array, "... 6"]) -> Bool[Array, "..."]:
+    def healed(self, state: Shaped[Array | np.ndarray, "... 6"]) -> Shaped[Array | np.ndarray | np.bool, "..."]:
         """Whether E > 1e5 in `state`."""
         return state[..., 5] > math.log10(HEALTHY_E)
 
@@ -162,8 +162,6 @@ class HIV(AbstractFamily):
         pi = (action == 2) | (action == 3)
         return rti.astype(jnp.float32), pi.astype(jnp.float32)
 
-    def _advance(
-        self, state: Float[Array, " 6"], action: Int[Array, ""], theta: HIVTheta
-    ) -> Float[Array, " 6"]:
+    def _advance(self, state: Float[Array, " 6"], action: Int[Array, ""], theta: HIVTheta) -> Float[Array, " 6"]:
         rti, pi = self._drugs(action)
         return advance(state, rti * theta.eps1, pi * theta.eps2, theta)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from hipmdp.families.family import AbstractFamily, Theta
 
@@ -28,12 +28,12 @@ class Episode(NamedTuple):
     """False after termination; rewards are zero there."""
 
     @property
-    def undiscounted_return(self) -> Float[Array, ""]:
+    def undiscounted_return(self) -> Float[Array, "..."]:
         """Sum of the rewards."""
         return jnp.sum(self.rewards, axis=-1)
 
     @property
-    def length(self) -> Int[Array, ""]:
+    def length(self) -> Int[Array, "..."]:
         """Number of steps taken."""
         return jnp.sum(self.valid, axis=-1)
 
@@ -61,6 +61,6 @@ def rollout(family: AbstractFamily, policy: Policy, key: PRNGKeyArray, theta: Th
 
 
 @eqx.filter_jit
-def rollouts(family: AbstractFamily, policy: Policy, keys: PRNGKeyArray, thetas: Theta) -> Episode:
+def rollouts(family: AbstractFamily, policy: Policy, keys: Key[Array, " lanes"], thetas: Theta) -> Episode:
     """One episode per (key, θ) pair, in lanes; every field gains a leading axis."""
     return jax.vmap(lambda key, theta: rollout(family, policy, key, theta))(keys, thetas)

@@ -42,4 +42,5 @@ class Specification:
     @staticmethod
     def from_dict(values: dict[str, Any]) -> "Specification":
         """The inverse of `to_dict`."""
-        return Specification(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        return Specification(**fields)
