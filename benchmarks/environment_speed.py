@@ -32,6 +32,8 @@ def walk(family: Any, states: Any, thetas: Any, starts: Any, actions: Any) -> An
 
         return jax.lax.scan(body, state, lane_actions)
 
+    if states.ndim == 1:
+        return one(states, thetas, starts, actions)
     return jax.vmap(one)(states, thetas, starts, actions)
 
 
@@ -44,6 +46,8 @@ def measure(name: str) -> dict[str, Any]:
         starts = jax.vmap(family.reset)(jax.random.split(jax.random.key(1), lanes), thetas)
         count = family.specification.action_count
         actions = jax.random.randint(jax.random.key(2), (lanes, steps), 0, count)
+        if lanes == 1:
+            thetas, starts, actions = jax.tree.map(lambda leaf: leaf[0], (thetas, starts, actions))
 
         def run(thetas: Any = thetas, starts: Any = starts, actions: Any = actions) -> Any:
             return walk(family, starts, thetas, starts, actions)
