@@ -5,8 +5,9 @@ import sys
 import tyro
 
 from hipmdp.cli.demo import demo
+from hipmdp.cli.instances import instances
 
-COMMANDS = {"demo": demo}
+COMMANDS = {"demo": demo, "instances": instances}
 
 
 def main() -> None:

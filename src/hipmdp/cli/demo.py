@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from hipmdp.cli.files import output_directory, whole_file
+from hipmdp.data.files import output_directory, whole_file
 from hipmdp.families import FAMILIES, make
 from hipmdp.families.acrobot import Acrobot, foot_height
 from hipmdp.families.drawing import BLUE, FAINT, GREEN, INK, draw_grid, draw_hiv

@@ -1,5 +1,7 @@
 """Policies that need no learning: what a learned policy has to beat."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -8,6 +10,8 @@ from hipmdp.families.family import AbstractFamily
 from hipmdp.families.rollout import Policy
 
 
+# Cached: `rollouts` compiles once per policy object.
+@functools.cache
 def random_policy(family: AbstractFamily) -> Policy:
     """Uniform over the family's actions."""
     count = family.specification.action_count
@@ -18,6 +22,7 @@ def random_policy(family: AbstractFamily) -> Policy:
     return policy
 
 
+@functools.cache
 def constant_policy(action: int) -> Policy:
     """Always the same action."""
 

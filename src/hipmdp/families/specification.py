@@ -16,6 +16,10 @@ class Specification:
     """Smallest value of each state dimension."""
     state_high: tuple[float, ...]
     """Largest value of each state dimension."""
+    state_centre: tuple[float, ...]
+    """A typical value of each state dimension, for networks that have no data to standardise with."""
+    state_scale: tuple[float, ...]
+    """A typical spread of each state dimension, likewise."""
     angles: tuple[bool, ...]
     """True where a state dimension is an angle in [-π, π] whose differences must be wrapped."""
     action_names: tuple[str, ...]

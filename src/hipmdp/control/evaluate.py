@@ -1,0 +1,32 @@
+"""Greedy policies and their returns in the real environment."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from hipmdp.control.network import QNetwork
+from hipmdp.families.family import AbstractFamily, Theta
+from hipmdp.families.rollout import Episode, rollouts
+
+
+class Greedy(eqx.Module):
+    """argmax_a Q(s, a)."""
+
+    network: QNetwork
+
+    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
+        """The best action in one state."""
+        return jnp.argmax(self.network(state)).astype(jnp.int32)
+
+
+def greedy_episodes(
+    family: AbstractFamily, network: QNetwork, thetas: Theta, keys: Key[Array, " episodes"]
+) -> Episode:
+    """Greedy episodes in lanes, one per key and row of `thetas`."""
+    return rollouts(family, Greedy(network), keys, thetas)
+
+
+def repeat_theta(theta: Theta, count: int) -> Theta:
+    """`count` lanes of one instance."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), theta)

@@ -1,0 +1,208 @@
+"""Double DQN over any step function, real or imagined, in lanes: one jit over a scan.
+
+A *tick* is N_π steps of every lane followed by one update phase. A lane whose episode ended starts the next one at
+once, as long as episodes below `episode_limit` are left; otherwise it idles. Episode i runs on the instance
+i mod n of the n stacked contexts. The host calls `run_ticks` chunk by chunk.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from hipmdp.control.config import DDQNConfig
+from hipmdp.control.network import QNetwork
+from hipmdp.control.target import double_q_target, td_error
+from hipmdp.data import replay as replays
+from hipmdp.families.family import Step
+
+
+class Environment(Protocol):
+    """What the learner learns in. A family is one; so is imagination inside a learned model."""
+
+    @property
+    def horizon(self) -> int:
+        """Steps after which an episode is truncated."""
+
+    def reset(self, key: PRNGKeyArray, theta: Any) -> Float[Array, " state"]:
+        """First state of an episode in the context `theta`."""
+
+    def step(self, key: PRNGKeyArray, state: Float[Array, " state"], action: Int[Array, ""], theta: Any) -> Step:
+        """One step."""
+
+
+class Experience(NamedTuple):
+    """One transition as the replay keeps it."""
+
+    state: Float[Array, "*rows state"]
+    action: Int[Array, "*rows"]
+    reward: Float[Array, "*rows"]
+    next_state: Float[Array, "*rows state"]
+    terminated: Bool[Array, "*rows"]
+    """The MDP ended: do not bootstrap. A time-out is not recorded here: it does."""
+
+
+class Rows(NamedTuple):
+    """What the host gets to see of each lane's step."""
+
+    experience: Experience
+    truncated: Bool[Array, "*rows"]
+    episode: Int[Array, "*rows"]
+    time: Int[Array, "*rows"]
+    valid: Bool[Array, "*rows"]
+    """False where the lane was idle."""
+
+
+class Lanes(NamedTuple):
+    """Where each lane is."""
+
+    state: Float[Array, "lanes state"]
+    time: Int[Array, " lanes"]
+    episode: Int[Array, " lanes"]
+    active: Bool[Array, " lanes"]
+
+
+class LearnerState(NamedTuple):
+    """Everything that changes; saving it is enough to go on to the same bits."""
+
+    online: QNetwork
+    target: QNetwork
+    optimizer: optax.OptState
+    replay: replays.Replay
+    lanes: Lanes
+    started: Int[Array, ""]
+    """Episodes started so far."""
+    key: PRNGKeyArray
+
+
+def make_optimizer(config: DDQNConfig) -> optax.GradientTransformation:
+    """Adam after clipping by the global norm."""
+    return optax.chain(optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(config.learning_rate))
+
+
+def init(network: QNetwork, config: DDQNConfig, capacity: int, key: PRNGKeyArray) -> LearnerState:
+    """A learner with an empty replay for `capacity` transitions."""
+    size = network.centre.shape[0]
+    zero = jnp.zeros(size, jnp.float32)
+    example = Experience(zero, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.float32), zero, jnp.zeros((), bool))
+    lanes = Lanes(
+        jnp.zeros((config.lanes, size), jnp.float32),
+        jnp.zeros(config.lanes, jnp.int32),
+        jnp.zeros(config.lanes, jnp.int32),
+        jnp.zeros(config.lanes, bool),
+    )
+    optimizer = make_optimizer(config).init(eqx.filter(network, eqx.is_inexact_array))
+    # A copy: donated buffers must not be shared between the two networks.
+    target = jax.tree.map(jnp.copy, network)
+    replay = replays.init(example, capacity)
+    return LearnerState(network, target, optimizer, replay, lanes, jnp.zeros((), jnp.int32), key)
+
+
+def epsilon(config: DDQNConfig, episode: Int[Array, "..."]) -> Float[Array, "..."]:
+    """ε of an episode."""
+    return jnp.maximum(config.epsilon_floor, config.epsilon_decay ** episode.astype(jnp.float32))
+
+
+def act(
+    config: DDQNConfig, environment: Environment, contexts: Any, state: LearnerState, limit: Int[Array, ""]
+) -> tuple[LearnerState, Rows]:
+    """One ε-greedy step of every lane; lanes without an episode start one if there is one left."""
+    lanes = state.lanes
+    count = jax.tree.leaves(contexts)[0].shape[0]
+    key, reset_key, action_key, step_key = jax.random.split(state.key, 4)
+    # Hand out the next episode numbers to lanes that want one, in order.
+    want = ~lanes.active
+    number = state.started + jnp.cumsum(want, dtype=jnp.int32) - 1
+    begin = want & (number < limit)
+    episode = jnp.where(begin, number, lanes.episode)
+    started = state.started + jnp.sum(begin, dtype=jnp.int32)
+    active = lanes.active | begin
+    context = jax.tree.map(lambda leaf: leaf[episode % count], contexts)
+    fresh = jax.vmap(environment.reset)(jax.random.split(reset_key, config.lanes), context)
+    before = jnp.where(begin[:, None], fresh, lanes.state)
+    time = jnp.where(begin, 0, lanes.time)
+
+    values = jax.vmap(state.online)(before)
+    explore_key, uniform_key = jax.random.split(action_key)
+    explore = jax.random.uniform(explore_key, (config.lanes,)) < epsilon(config, episode)
+    random = jax.random.randint(uniform_key, (config.lanes,), 0, values.shape[-1], jnp.int32)
+    action = jnp.where(explore, random, jnp.argmax(values, axis=-1).astype(jnp.int32))
+    outcome = jax.vmap(environment.step)(jax.random.split(step_key, config.lanes), before, action, context)
+    time = time + 1
+    truncated = ~outcome.terminated & (time >= environment.horizon)
+    rows = Rows(
+        Experience(before, action, outcome.reward, outcome.state, outcome.terminated),
+        truncated,
+        episode,
+        time - 1,
+        active,
+    )
+    lanes = Lanes(outcome.state, time, episode, active & ~outcome.terminated & ~truncated)
+    return state._replace(lanes=lanes, started=started, key=key), rows
+
+
+def update(config: DDQNConfig, state: LearnerState) -> LearnerState:
+    """One mini-batch: sample, step on the weighted squared TD error, move the target net, set priorities."""
+    key, sample_key = jax.random.split(state.key)
+    batch = replays.sample(state.replay, sample_key, config.batch_size, config.importance_exponent)
+    items: Experience = batch.items
+    discount = jnp.where(items.terminated, 0, config.discount)
+    q_t_online = jax.vmap(state.online)(items.next_state)
+    q_t_target = jax.vmap(state.target)(items.next_state)
+    target = jax.vmap(double_q_target, in_axes=(0, 0, 0, 0, None))(
+        items.reward * config.reward_scale, discount, q_t_online, q_t_target, config.squash
+    )
+
+    def loss(online: QNetwork) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
+        errors = jax.vmap(td_error)(jax.vmap(online)(items.state), items.action, target)
+        return jnp.mean(batch.weights * errors**2) / 2, errors
+
+    gradient, errors = eqx.filter_grad(loss, has_aux=True)(state.online)
+    updates, optimizer = make_optimizer(config).update(gradient, state.optimizer)
+    online = eqx.apply_updates(state.online, updates)
+    moved = jax.tree.map(lambda slow, fast: slow + config.target_rate * (fast - slow), state.target, online)
+    replay = replays.set_priorities(state.replay, batch.indices, errors, config.priority_exponent)
+    return state._replace(online=online, target=moved, optimizer=optimizer, replay=replay, key=key)
+
+
+def tick(
+    config: DDQNConfig, environment: Environment, contexts: Any, state: LearnerState, limit: Int[Array, ""]
+) -> tuple[LearnerState, Rows]:
+    """N_π steps of every lane, then an update phase that keeps the paper's ratio of updates to steps."""
+
+    def one(state: LearnerState, _: None) -> tuple[LearnerState, Rows]:
+        return act(config, environment, contexts, state, limit)
+
+    state, rows = jax.lax.scan(one, state, None, config.steps_per_phase)
+    flat: Rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), rows)
+    state = state._replace(replay=replays.add(state.replay, flat.experience, flat.valid))
+
+    def learn(state: LearnerState) -> LearnerState:
+        def body(_: Any, state: LearnerState) -> LearnerState:
+            return update(config, state)
+
+        return jax.lax.fori_loop(0, config.minibatches * config.lanes, body, state)
+
+    return jax.lax.cond(jnp.any(flat.valid), learn, lambda state: state, state), flat
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _run(
+    kept: tuple[DDQNConfig, Environment, int, Any, Int[Array, ""]], state: LearnerState
+) -> tuple[LearnerState, Rows]:
+    config, environment, ticks, contexts, limit = kept
+
+    def body(state: LearnerState, _: None) -> tuple[LearnerState, Rows]:
+        return tick(config, environment, contexts, state, limit)
+
+    return jax.lax.scan(body, state, None, ticks)
+
+
+def run_ticks(
+    config: DDQNConfig, environment: Environment, contexts: Any, state: LearnerState, limit: int, ticks: int
+) -> tuple[LearnerState, Rows]:
+    """`ticks` ticks in one jitted call. `state` is donated: use what is returned."""
+    return _run((config, environment, ticks, contexts, jnp.asarray(limit, jnp.int32)), state)

@@ -1,0 +1,42 @@
+"""The Q-network: standardised state in, one value per action out."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+class QNetwork(eqx.Module):
+    """ReLU layers and a linear output (paper: 256 and 512 units)."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+    centre: Float[Array, " state"]
+    scale: Float[Array, " state"]
+
+    def __init__(
+        self,
+        centre: Float[Array, " state"],
+        scale: Float[Array, " state"],
+        actions: int,
+        hidden: tuple[int, ...],
+        *,
+        key: PRNGKeyArray,
+    ) -> None:
+        sizes = (centre.shape[0], *hidden, actions)
+        keys = jax.random.split(key, len(sizes) - 1)
+        self.layers = tuple(_he_linear(a, b, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
+        self.centre, self.scale = centre, scale
+
+    def __call__(self, state: Float[Array, " state"]) -> Float[Array, " actions"]:
+        """Values of all actions in one state."""
+        # Inputs are standardised with constants, not parameters.
+        x = (state - jax.lax.stop_gradient(self.centre)) / jax.lax.stop_gradient(self.scale)
+        for layer in self.layers[:-1]:
+            x = jax.nn.relu(layer(x))
+        return self.layers[-1](x)
+
+
+def _he_linear(fan_in: int, fan_out: int, *, key: PRNGKeyArray) -> eqx.nn.Linear:
+    linear = eqx.nn.Linear(fan_in, fan_out, key=key)
+    weight = jax.random.normal(key, (fan_out, fan_in), jnp.float32) * (2 / fan_in) ** 0.5
+    return eqx.tree_at(lambda m: (m.weight, m.bias), linear, (weight, jnp.zeros(fan_out, jnp.float32)))

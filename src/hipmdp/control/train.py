@@ -1,0 +1,64 @@
+"""The host's loop around the learner: chunks of ticks, with what happened handed out at their edges."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from hipmdp.control import learner
+from hipmdp.control.config import DDQNConfig
+from hipmdp.control.learner import Environment, LearnerState, Rows
+from hipmdp.control.network import QNetwork
+from hipmdp.families.specification import Specification
+
+
+class Chunk(NamedTuple):
+    """The learner at a chunk's edge, and the rows of the chunk (valid ones only, as NumPy arrays)."""
+
+    state: LearnerState
+    rows: Rows
+
+
+def new_network(specification: Specification, config: DDQNConfig, key: PRNGKeyArray) -> QNetwork:
+    """A fresh Q-network that standardises with the specification's typical centre and scale."""
+    centre = jnp.asarray(specification.state_centre, jnp.float32)
+    scale = jnp.asarray(specification.state_scale, jnp.float32)
+    return QNetwork(centre, scale, specification.action_count, config.hidden, key=key)
+
+
+def new_learner(
+    specification: Specification, config: DDQNConfig, episodes: int, key: PRNGKeyArray
+) -> LearnerState:
+    """A learner whose replay holds all of `episodes` episodes."""
+    network_key, learner_key = jax.random.split(key)
+    network = new_network(specification, config, network_key)
+    return learner.init(network, config, episodes * specification.horizon, learner_key)
+
+
+def finished(state: LearnerState, episodes: int) -> bool:
+    """All episodes below `episodes` were started and none is under way."""
+    return int(state.started) >= episodes and not bool(jnp.any(state.lanes.active))
+
+
+def train(
+    config: DDQNConfig,
+    environment: Environment,
+    contexts: Any,
+    state: LearnerState,
+    episodes: int,
+    ticks: int,
+) -> Iterator[Chunk]:
+    """Run chunks of `ticks` ticks until `episodes` episodes (counted from the very first) are done.
+
+    The state of a chunk is donated to the next one: copy what must outlive it.
+    """
+    while not finished(state, episodes):
+        state, rows = learner.run_ticks(config, environment, contexts, state, episodes, ticks)
+        valid = np.asarray(rows.valid).reshape(-1)
+        kept: Rows = jax.tree.map(
+            lambda leaf, valid=valid: np.asarray(leaf).reshape(-1, *leaf.shape[2:])[valid], rows
+        )
+        yield Chunk(state, kept)

@@ -1,0 +1,175 @@
+"""Frozen instance sets: draw, search, keep the controllable ones, write one file per family. Resumable.
+
+Every (draw, seed) search is one small file in a work directory, written once and whole. Well-behaved draws are
+numbered; controllable ones fill `test` first, then `train32`, whose first members are `train`.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from hipmdp.data.files import whole_file
+from hipmdp.families import make
+from hipmdp.families.family import AbstractFamily, Theta
+from hipmdp.families.instance_sets import file_name
+
+DRAW_KEY = 2017
+"""Key of the numbered draws from the prior."""
+
+
+@dataclass(frozen=True)
+class SetSizes:
+    """How many instances each set needs."""
+
+    test: int
+    train: int
+    train32: int
+    partial: int
+
+
+SIZES = {
+    "grid": SetSizes(test=2, train=2, train32=0, partial=0),
+    "acrobot": SetSizes(test=20, train=8, train32=32, partial=0),
+    "hiv": SetSizes(test=20, train=5, train32=32, partial=10),
+}
+
+
+def draws(family: AbstractFamily, count: int) -> list[Theta]:
+    """The first `count` numbered well-behaved draws (on grid: the two classes)."""
+    if family.name == "grid":
+        return [family.theta({"theta": c}) for c in (0, 1)][:count]
+    stacked = family.draw_instances(jax.random.key(DRAW_KEY), count)
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(count)]
+
+
+def _task(name: str, options: dict[str, Any], draw: int, seed: int, path: str) -> None:
+    """One search (seed −1: the baselines) in a worker process."""
+    from hipmdp.transfer.search import baselines, search
+
+    family = make(name, **options)
+    theta = draws(family, draw + 1)[draw]
+    result = baselines(family, theta) if seed < 0 else search(family, theta, seed)
+    with whole_file(Path(path)) as temporary:
+        temporary.write_text(json.dumps({"draw": draw, "seed": seed, **result}))
+
+
+def task_path(work: Path, draw: int, seed: int) -> Path:
+    """Where the result of a search is kept."""
+    return work / (f"draw{draw:04d}-baselines.json" if seed < 0 else f"draw{draw:04d}-seed{seed}.json")
+
+
+def run_tasks(
+    name: str,
+    options: dict[str, Any],
+    work: Path,
+    tasks: list[tuple[int, int]],
+    jobs: int,
+    say: Callable[[str], None],
+) -> None:
+    """Run those searches whose file is missing, in `jobs` processes of one thread each."""
+    missing = [task for task in tasks if not task_path(work, *task).exists()]
+    if not missing:
+        return
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    begin = time.perf_counter()
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    try:
+        futures = [pool.submit(_task, name, options, d, s, str(task_path(work, d, s))) for d, s in missing]
+        for done, future in enumerate(as_completed(futures), 1):
+            future.result()
+            spent = time.perf_counter() - begin
+            left = spent / done * (len(missing) - done)
+            say(f"{name}: {done}/{len(missing)} searches, {spent:.0f} s, about {left:.0f} s left")
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def collected(work: Path, draw: int) -> dict[str, Any] | None:
+    """Everything known about a draw, or None if its baselines or first search are missing."""
+    base_path = task_path(work, draw, -1)
+    searches = sorted(work.glob(f"draw{draw:04d}-seed*.json"))
+    if not base_path.exists() or not searches:
+        return None
+    base = json.loads(base_path.read_text())
+    results = [json.loads(path.read_text()) for path in searches]
+    best = max((r["best"] for r in results), key=lambda b: b["return"])
+    if base["scripted"] > best["return"]:
+        best = {"return": base["scripted"], "method": "scripted", "rule": base["scripted_rule"]}
+    succeeds = any(r["succeeding"] is not None for r in results)
+    return {**base, "best": best, "controllable": succeeds, "searches": len(results)}
+
+
+def is_partial(found: dict[str, Any]) -> bool:
+    """Improves at least twofold on random and constant treatment, but does not heal."""
+    simple = max(found["random"], found["constant"])
+    return not found["controllable"] and simple > 0 and found["best"]["return"] >= 2 * simple
+
+
+def assemble(family: AbstractFamily, work: Path, count: int, command: str) -> dict[str, Any]:
+    """The content of the family's file from all finished searches among the first `count` draws."""
+    sizes = SIZES[family.name]
+    known = [(i, collected(work, i)) for i in range(count)]
+    done = [(i, found) for i, found in known if found is not None]
+    thetas = draws(family, count)
+
+    def row(i: int, found: dict[str, Any]) -> dict[str, Any]:
+        source = {k: v for k, v in found["best"].items() if k != "return"}
+        return {
+            "draw": i,
+            "theta": {k: float(v) for k, v in thetas[i]._asdict().items()},
+            "random": found["random"],
+            "constant": found["constant"],
+            "scripted": found["scripted"],
+            "best_known": found["best"]["return"],
+            "source": {
+                **source,
+                "searches": found["searches"],
+                "date": time.strftime("%Y-%m-%d"),
+                "command": command,
+            },
+        }
+
+    good = [row(i, found) for i, found in done if found["controllable"]]
+    partial = [row(i, found) for i, found in done if is_partial(found)][: sizes.partial]
+    if family.name == "grid":
+        sets = {"train": good, "test": good}
+    else:
+        rest = good[sizes.test : sizes.test + sizes.train32]
+        sets = {"train": rest[: sizes.train], "train32": rest, "test": good[: sizes.test]}
+    if sizes.partial:
+        sets["partial"] = partial
+    return {
+        "family": family.name,
+        "options": {name: getattr(family, name) for name in family.__dataclass_fields__},
+        "draws": len(done),
+        "controllable": len(good),
+        "partial": sum(is_partial(found) for _, found in done),
+        "sets": sets,
+    }
+
+
+def is_complete(family: AbstractFamily, content: dict[str, Any]) -> bool:
+    """Whether every set has all its members."""
+    sizes = SIZES[family.name]
+    return all(len(members) >= getattr(sizes, name) for name, members in content["sets"].items())
+
+
+def write_instances(content: dict[str, Any], path: Path) -> None:
+    """Write the family's file, whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def default_path(family: AbstractFamily) -> Path:
+    """The file inside the package."""
+    import hipmdp.families
+
+    return Path(hipmdp.families.__file__).parent / "instances" / file_name(family)

@@ -1,0 +1,126 @@
+"""`learn_policy`: meet one instance, episode by episode."""
+
+import time
+from typing import Any
+
+import jax
+import numpy as np
+
+from hipmdp.control import learner
+from hipmdp.control.evaluate import greedy_episodes, repeat_theta
+from hipmdp.control.network import QNetwork
+from hipmdp.control.presets import preset as control_preset
+from hipmdp.control.train import train
+from hipmdp.data.transitions import Transitions
+from hipmdp.families.family import AbstractFamily, Theta
+from hipmdp.families.instance_sets import resolve_instance
+from hipmdp.families.rollout import Episode
+from hipmdp.transfer.collect import rows_to_transitions
+from hipmdp.transfer.model import Model
+from hipmdp.transfer.progress import Progress
+from hipmdp.transfer.run import Run
+from hipmdp.transfer.search import EVALUATION_EPISODES, success
+
+
+def evaluate(family: AbstractFamily, network: QNetwork, theta: Theta, seed: int) -> Episode:
+    """Greedy evaluation episodes in the real environment (20 on grid and acrobot, 1 on HIV)."""
+    count = EVALUATION_EPISODES[family.name]
+    # A key of its own: evaluation must not be seen by learning.
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 77), count)
+    return greedy_episodes(family, network, repeat_theta(theta, count), keys)
+
+
+def learn_policy(
+    model: Model,
+    family: AbstractFamily,
+    instance: Any = None,
+    episodes: int = 10,
+    seed: int = 0,
+    preset: str = "default",
+    quiet: bool = False,
+) -> Run:
+    """Learn to control `instance` (θ, a dict by name, "test:3", or None: drawn) over `episodes` real episodes.
+
+    `model` says with which method; it is never changed.
+    """
+    if model.specification != family.specification:
+        raise ValueError(
+            f"The model is for {model.specification.family!r}, not for {family.name!r}: use a model of this family."
+        )
+    if episodes < 1:
+        raise ValueError(f"episodes must be at least 1, got {episodes}.")
+    theta = resolve_instance(family, instance, seed)
+    if model.method == "blind":
+        return _follow_blind(model, family, theta, episodes, seed)
+    return _learn_model_free(model, family, theta, episodes, seed, preset, quiet)
+
+
+def _learn_model_free(
+    model: Model, family: AbstractFamily, theta: Theta, episodes: int, seed: int, preset: str, quiet: bool
+) -> Run:
+    """DDQN directly on the instance, as the paper's model-free baseline: one lane, one episode after the other."""
+    config = control_preset(preset, family.name)
+    network_key, learner_key = jax.random.split(jax.random.key(seed))
+    network = model.new_network(config, network_key)
+    state = learner.init(network, config, episodes * family.horizon, learner_key)
+    # Enough ticks for any one episode; those after its end are skipped.
+    ticks = -(-family.horizon // config.steps_per_phase) + 1
+    progress = Progress("model-free, episode", episodes, quiet=quiet)
+    returns, successes, learning, seconds, rows = [], [], [], [], []
+    for episode in range(episodes):
+        begin = time.perf_counter()
+        parts = []
+        for chunk in train(config, family, repeat_theta(theta, 1), state, episode + 1, ticks):
+            parts.append(chunk.rows)
+            state = chunk.state
+        learning.append(sum(float(np.sum(part.experience.reward, dtype=np.float64)) for part in parts))
+        seconds.append(time.perf_counter() - begin)
+        greedy = evaluate(family, state.online, theta, seed)
+        returns.append(_mean_return(greedy))
+        successes.append(success(family, greedy))
+        rows += parts
+        progress.show(episode + 1, f"(greedy return {returns[-1]:.4g})")
+    progress.close()
+    return Run(
+        "model_free", theta, np.asarray(returns), np.asarray(successes), np.asarray(learning),
+        np.full(episodes, np.nan), np.asarray(seconds), rows_to_transitions(family, rows, 0, theta), model, state.online,
+    )  # fmt: skip
+
+
+def _follow_blind(model: Model, family: AbstractFamily, theta: Theta, episodes: int, seed: int) -> Run:
+    """One policy for all: nothing is learned on the instance."""
+    assert model.policy is not None
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 78), episodes)
+    begin = time.perf_counter()
+    lived = greedy_episodes(family, model.policy, repeat_theta(theta, episodes), keys)
+    learning = np.sum(np.asarray(lived.rewards, np.float64), axis=-1)
+    spent = time.perf_counter() - begin
+    greedy = evaluate(family, model.policy, theta, seed)
+    return Run(
+        "blind", theta, np.full(episodes, _mean_return(greedy)), np.full(episodes, success(family, greedy)), learning,
+        np.full(episodes, np.nan), np.full(episodes, spent / episodes), _episode_transitions(family, lived, theta),
+        model, model.policy,
+    )  # fmt: skip
+
+
+def _mean_return(episodes: Episode) -> float:
+    return float(np.mean(np.sum(np.asarray(episodes.rewards, np.float64), axis=-1)))
+
+
+def _episode_transitions(family: AbstractFamily, lived: Episode, theta: Theta) -> Transitions:
+    lanes, horizon = np.asarray(lived.valid).shape
+    time_, lane = np.arange(horizon), np.arange(lanes)
+    valid = np.asarray(lived.valid)
+    last = np.broadcast_to(time_ == horizon - 1, valid.shape)
+    columns = {
+        "state": np.asarray(lived.states)[valid],
+        "action": np.asarray(lived.actions)[valid],
+        "reward": np.asarray(lived.rewards)[valid],
+        "next_state": np.asarray(lived.next_states)[valid],
+        "terminated": np.asarray(lived.terminated)[valid],
+        "truncated": (last & ~np.asarray(lived.terminated))[valid],
+        "instance": np.zeros(valid.sum(), np.int32),
+        "episode": np.broadcast_to(lane[:, None], valid.shape)[valid],
+        "time": np.broadcast_to(time_, valid.shape)[valid],
+    }
+    return Transitions(family.specification, columns, {0: {k: float(v) for k, v in theta._asdict().items()}})
