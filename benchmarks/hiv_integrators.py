@@ -50,9 +50,7 @@ def runge_kutta(substeps: int) -> Any:
             k2 = natural(tuple(a + h / 2 * k for a, k in zip(x, k1, strict=True)), p, rti, pi)
             k3 = natural(tuple(a + h / 2 * k for a, k in zip(x, k2, strict=True)), p, rti, pi)
             k4 = natural(tuple(a + h * k for a, k in zip(x, k3, strict=True)), p, rti, pi)
-            return tuple(
-                a + h / 6 * (b + 2 * c + 2 * d + e) for a, b, c, d, e in zip(x, k1, k2, k3, k4, strict=True)
-            )
+            return tuple(a + h / 6 * (b + 2 * c + 2 * d + e) for a, b, c, d, e in zip(x, k1, k2, k3, k4, strict=True))
 
         x = tuple(jnp.exp(u[i] * LN10) for i in range(6))
         return jnp.log10(jnp.stack(jax.lax.fori_loop(0, substeps, body, x)))

@@ -20,9 +20,7 @@ def test_foot_height_by_hand():
         ((math.pi / 2, math.pi / 2), 0.7),
         ((math.pi, math.pi), 0.5),
     ):
-        assert float(foot_height(jnp.asarray([*angles, 0, 0], jnp.float32), theta)) == pytest.approx(
-            height, abs=1e-5
-        )
+        assert float(foot_height(jnp.asarray([*angles, 0, 0], jnp.float32), theta)) == pytest.approx(height, abs=1e-5)
 
 
 def test_reward_and_termination_use_the_instance_lengths():

@@ -138,9 +138,7 @@ def test_states_stay_in_the_declared_bounds(family):
     keys = jax.random.split(jax.random.key(4), LANES)
     thetas = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (LANES,)), family.theta())
     states = np.asarray(rollouts(family, random_policy(family), keys, thetas).next_states)
-    low, high = (
-        np.asarray(b, np.float32) for b in (family.specification.state_low, family.specification.state_high)
-    )
+    low, high = (np.asarray(b, np.float32) for b in (family.specification.state_low, family.specification.state_high))
     assert (states >= low).all()
     assert (states <= high).all()
 

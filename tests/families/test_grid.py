@@ -17,9 +17,7 @@ jitted = eqx.filter_jit(GRID.step)
 
 
 def step(theta, state, action):
-    return jitted(
-        jax.random.key(0), jnp.asarray(state, jnp.float32), jnp.asarray(action), GRID.theta({"theta": theta})
-    )
+    return jitted(jax.random.key(0), jnp.asarray(state, jnp.float32), jnp.asarray(action), GRID.theta({"theta": theta}))
 
 
 @pytest.mark.parametrize(
@@ -84,9 +82,7 @@ def test_wind_is_stronger_far_from_the_start():
 def test_beta_scales_the_wind():
     weak = hipmdp.make("grid", beta=0.1)
     theta, state = GRID.theta(), jnp.asarray([0.0, 0.5])
-    np.testing.assert_allclose(
-        weak.displacement(state, jnp.asarray(E), theta), [0.3 * (1 - 0.1 * 2.5), 0.0], atol=1e-6
-    )
+    np.testing.assert_allclose(weak.displacement(state, jnp.asarray(E), theta), [0.3 * (1 - 0.1 * 2.5), 0.0], atol=1e-6)
 
 
 def test_reward_in_imagination_needs_no_theta():

@@ -34,9 +34,7 @@ def trajectory(parameters, actions, start=START, round_states=False):
     for action in actions:
         rti = p["eps1"] if action in (1, 3) else 0.0
         pi = p["eps2"] if action in (2, 3) else 0.0
-        state = odeint(
-            right_hand_side, state, [0, 5.0], args=(p, rti, pi), rtol=1e-10, atol=1e-14, mxstep=100_000
-        )[-1]
+        state = odeint(right_hand_side, state, [0, 5.0], args=(p, rti, pi), rtol=1e-10, atol=1e-14, mxstep=100_000)[-1]
         if round_states:
             state = 10.0 ** np.float64(np.float32(np.log10(state)))
         states.append(state)

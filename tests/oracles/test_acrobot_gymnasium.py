@@ -21,9 +21,7 @@ def test_nominal_dynamics_equal_gymnasium_over_2000_steps():
             theirs.state = rng.uniform(-0.1, 0.1, 4)
         # Pumping for half of the time reaches fast, wrapped states that a random walk never sees.
         action = int(np.sign(theirs.state[3]) + 1) if (t // 200) % 2 else int(rng.integers(3))
-        mine = np.asarray(
-            step(key, jnp.asarray(theirs.state, jnp.float32), jnp.asarray(action), theta), np.float64
-        )
+        mine = np.asarray(step(key, jnp.asarray(theirs.state, jnp.float32), jnp.asarray(action), theta), np.float64)
         theirs.step(action)
         difference = mine - theirs.state
         difference[:2] = (difference[:2] + np.pi) % (2 * np.pi) - np.pi

@@ -1,13 +1,15 @@
 """`hipmdp …` on the command line: results on stdout or in `--out`, progress on stderr."""
 
 import sys
+from typing import Any
 
 import tyro
 
+from hipmdp.cli.collect import collect
 from hipmdp.cli.demo import demo
 from hipmdp.cli.instances import instances
 
-COMMANDS = {"demo": demo, "instances": instances}
+COMMANDS: dict[str, Any] = {"demo": demo, "collect": collect, "instances": instances}
 
 
 def main() -> None:

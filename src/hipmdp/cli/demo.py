@@ -62,18 +62,14 @@ def _members(family: AbstractFamily, seed: int) -> list[tuple[str, Theta]]:
 
 def _run(family: AbstractFamily, seed: int) -> list[_Row]:
     members = _members(family, seed)
-    thetas = jax.tree.map(
-        lambda *leaves: jnp.repeat(jnp.stack(leaves), EPISODES), *[theta for _, theta in members]
-    )
+    thetas = jax.tree.map(lambda *leaves: jnp.repeat(jnp.stack(leaves), EPISODES), *[theta for _, theta in members])
     keys = jax.random.split(jax.random.key(seed + 1), len(members) * EPISODES)
     runs = [rollouts(family, policy, keys, thetas) for policy in (random_policy(family), SCRIPTED[family.name][1])]
 
     def part(run: Episode, i: int) -> Episode:
         return Episode(*(np.asarray(leaf)[i * EPISODES : (i + 1) * EPISODES] for leaf in run))  # type: ignore[arg-type]
 
-    return [
-        _Row(family, label, theta, part(runs[0], i), part(runs[1], i)) for i, (label, theta) in enumerate(members)
-    ]
+    return [_Row(family, label, theta, part(runs[0], i), part(runs[1], i)) for i, (label, theta) in enumerate(members)]
 
 
 def _success(family: AbstractFamily, episode: Episode) -> float:

@@ -20,9 +20,7 @@ class Greedy(eqx.Module):
         return jnp.argmax(self.network(state)).astype(jnp.int32)
 
 
-def greedy_episodes(
-    family: AbstractFamily, network: QNetwork, thetas: Theta, keys: Key[Array, " episodes"]
-) -> Episode:
+def greedy_episodes(family: AbstractFamily, network: QNetwork, thetas: Theta, keys: Key[Array, " episodes"]) -> Episode:
     """Greedy episodes in lanes, one per key and row of `thetas`."""
     return rollouts(family, Greedy(network), keys, thetas)
 

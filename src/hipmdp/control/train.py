@@ -29,9 +29,7 @@ def new_network(specification: Specification, config: DDQNConfig, key: PRNGKeyAr
     return QNetwork(centre, scale, specification.action_count, config.hidden, key=key)
 
 
-def new_learner(
-    specification: Specification, config: DDQNConfig, episodes: int, key: PRNGKeyArray
-) -> LearnerState:
+def new_learner(specification: Specification, config: DDQNConfig, episodes: int, key: PRNGKeyArray) -> LearnerState:
     """A learner whose replay holds all of `episodes` episodes."""
     network_key, learner_key = jax.random.split(key)
     network = new_network(specification, config, network_key)
@@ -58,7 +56,5 @@ def train(
     while not finished(state, episodes):
         state, rows = learner.run_ticks(config, environment, contexts, state, episodes, ticks)
         valid = np.asarray(rows.valid).reshape(-1)
-        kept: Rows = jax.tree.map(
-            lambda leaf, valid=valid: np.asarray(leaf).reshape(-1, *leaf.shape[2:])[valid], rows
-        )
+        kept: Rows = jax.tree.map(lambda leaf, valid=valid: np.asarray(leaf).reshape(-1, *leaf.shape[2:])[valid], rows)
         yield Chunk(state, kept)

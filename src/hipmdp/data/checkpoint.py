@@ -42,9 +42,7 @@ def save_checkpoint(path: Path, kind: str, tree: Any, meta: dict[str, Any]) -> N
         temporary.write_bytes(b"hipmdp %s %d\n%d\n" % (kind.encode(), SCHEMA, len(text)) + text + payload)
 
 
-def load_checkpoint(
-    path: Path, kind: str, template: Callable[[dict[str, Any]], Tree]
-) -> tuple[Tree, dict[str, Any]]:
+def load_checkpoint(path: Path, kind: str, template: Callable[[dict[str, Any]], Tree]) -> tuple[Tree, dict[str, Any]]:
     """Read what `save_checkpoint` wrote, shaped like `template(meta)`; anything else is a `ValueError`."""
     what = f"{str(path)!r}"
     try:

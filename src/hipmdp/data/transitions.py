@@ -150,6 +150,10 @@ def _checked(specification: Specification, columns: dict[str, Any]) -> dict[str,
         if _DTYPES[name] is np.int32 and raw.dtype.kind == "f" and (raw != np.round(raw)).any():
             row = int(np.flatnonzero(raw != np.round(raw))[0])
             raise ValueError(f"Column {name!r} must hold whole numbers, but row {row} is {raw[row]:g}.")
+        limit = {np.int32: 2**31 - 1, np.float32: 3.4e38}.get(_DTYPES[name])
+        if limit is not None and raw.size and raw.dtype.kind in "iuf" and np.abs(raw.astype(np.float64)).max() > limit:
+            row = int(np.argmax(np.abs(raw.astype(np.float64)).reshape(len(raw), -1).max(axis=1)))
+            raise ValueError(f"Column {name!r} must not exceed {limit:g}, but row {row} does.")
         result[name] = raw.astype(_DTYPES[name])
     size, count = specification.state_size, len(result["action"])
     for name, column in result.items():

@@ -48,9 +48,7 @@ def draw_grid(axes: Axes, family: Grid, theta: GridTheta, path: np.ndarray | Non
     points = jnp.asarray(np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2), jnp.float32)
     # The wind is what opposite actions have in common.
     wind = jax.vmap(
-        lambda s: (
-            (family.displacement(s, jnp.asarray(0), theta) + family.displacement(s, jnp.asarray(2), theta)) / 2
-        )
+        lambda s: (family.displacement(s, jnp.asarray(0), theta) + family.displacement(s, jnp.asarray(2), theta)) / 2
     )(points)
     axes.quiver(
         points[:, 0], points[:, 1], wind[:, 0], wind[:, 1], color=FAINT, angles="xy", scale_units="xy", scale=1,

@@ -7,7 +7,7 @@ lanes of episodes are a `vmap` over states and keys.
 
 import abc
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,6 +17,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from hipmdp.families.checks import known_name, number
 from hipmdp.families.specification import Specification
+
+if TYPE_CHECKING:
+    from hipmdp.families.instance_sets import Instance
 
 Theta = Any
 """An instance's hidden parameters θ_b: the family's own `NamedTuple` of scalars."""
@@ -146,9 +149,13 @@ class AbstractFamily(eqx.Module):
             count += int(mask.sum())
             if count >= n:
                 return jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)[:n]), *kept)
-        raise RuntimeError(
-            f"Only {count} of {1_000 * DRAW_CHUNK} draws of {self.name} are well-behaved, {n} needed."
-        )
+        raise RuntimeError(f"Only {count} of {1_000 * DRAW_CHUNK} draws of {self.name} are well-behaved, {n} needed.")
+
+    def instances(self, name: str) -> "list[Instance]":
+        """A frozen set (`train`, `train32`, `test`): controllable members with the best returns known on them."""
+        from hipmdp.families.instance_sets import frozen_instances
+
+        return frozen_instances(self, name)
 
     def theta(self, values: Mapping[str, Any] | Theta | None = None) -> Theta:
         """θ_b from a mapping by name; what is missing takes its baseline value."""

@@ -88,9 +88,7 @@ class Grid(AbstractFamily):
         """Uniform in [−1.75, −1.25]²."""
         return jax.random.uniform(key, (2,), jnp.float32, START_LOW, START_HIGH)
 
-    def displacement(
-        self, state: Float[Array, " 2"], action: Int[Array, ""], theta: GridTheta
-    ) -> Float[Array, " 2"]:
+    def displacement(self, state: Float[Array, " 2"], action: Int[Array, ""], theta: GridTheta) -> Float[Array, " 2"]:
         """Δ of the module's docstring, ignoring walls and bounds."""
         # The action's effect is computed, not looked up: a gather would stop vectorisation over lanes.
         effect_x = (action == 2).astype(jnp.float32) - (action == 0).astype(jnp.float32)
@@ -112,9 +110,7 @@ class Grid(AbstractFamily):
         first = jnp.asarray(theta.theta) == 0
         before = jnp.where(first, state[1], state[0])
         after = jnp.where(first, proposal[1], proposal[0])
-        through_wall = (inside_after & ~inside_before & (before <= 0)) | (
-            inside_before & ~inside_after & (after <= 0)
-        )
+        through_wall = (inside_after & ~inside_before & (before <= 0)) | (inside_before & ~inside_after & (after <= 0))
         return jnp.where(outside | through_wall, state, proposal)
 
     def reward(

@@ -24,6 +24,8 @@ from hipmdp.families.specification import Specification
 NOMINAL_RTI, NOMINAL_PI = 0.7, 0.3
 UNHEALTHY_START = (163573.0, 5.0, 11945.0, 46.0, 63919.0, 24.0)
 """(T1, T2, T1*, T2*, V, E) of the unhealthy steady state of the baseline patient, the start of every episode."""
+HEALTHY_STATE = (967839.0, 621.0, 76.0, 6.0, 415.0, 353108.0)
+"""The healthy steady state of the baseline patient."""
 HEALTHY_E = 1e5
 """A patient with more immune effectors than this at the end of an episode counts as healed."""
 VARIED = ("lambda1", "lambda2", "k1", "k2", "f", "m1", "m2", "lambdaE", "bE", "Kb", "dE", "Kd")
@@ -101,16 +103,26 @@ class HIV(AbstractFamily):
             "unhealed untreated": untreated_e <= math.log10(HEALTHY_E),
         }
 
-    def trajectory(self, theta: HIVTheta, actions: Int[Array, " steps"]) -> Float[Array, "steps 6"]:
-        """The states after each of a fixed schedule of actions."""
+    def stays_healthy(self, theta: HIVTheta) -> Bool[Array, ""]:
+        """Whether some constant treatment keeps a patient healthy for 1,000 days, from the baseline's healthy state.
 
-        def body(
-            state: Float[Array, " 6"], action: Int[Array, ""]
-        ) -> tuple[Float[Array, " 6"], Float[Array, " 6"]]:
+        Cheap, and a good guess at "controllable": a patient who cannot stay healthy can hardly be healed.
+        """
+        healthy = jnp.log10(jnp.asarray(HEALTHY_STATE, jnp.float32))
+        schedules = jnp.repeat(jnp.arange(4, dtype=jnp.int32)[:, None], self.horizon, axis=1)
+        ends = jax.vmap(lambda schedule: self.trajectory(theta, schedule, healthy)[-1])(schedules)
+        return jnp.any(self.healed(ends))
+
+    def trajectory(
+        self, theta: HIVTheta, actions: Int[Array, " steps"], start: Float[Array, " 6"] | None = None
+    ) -> Float[Array, "steps 6"]:
+        """The states after each of a fixed schedule of actions, from the unhealthy start unless another is given."""
+
+        def body(state: Float[Array, " 6"], action: Int[Array, ""]) -> tuple[Float[Array, " 6"], Float[Array, " 6"]]:
             state = self._advance(state, action, theta)
             return state, state
 
-        return jax.lax.scan(body, self._start(), actions)[1]
+        return jax.lax.scan(body, self._start() if start is None else start, actions)[1]
 
     def check_parameter(self, name: str, value: float) -> None:
         """Rates must be positive; f, eps1 and eps2 lie in [0, 1]."""

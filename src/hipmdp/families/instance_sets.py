@@ -1,7 +1,7 @@
 """The frozen instance sets that ship with the package, with the best returns anybody has found on them.
 
 One file per family, `instances/<family>.json`; the wide acrobot (sd 0.25) has its own. Each instance holds θ by
-name, the mean returns of the random policy and of the best constant action, the best known return, and how that was found.
+name, the mean returns of the random policy and of the best constant action, the best known one, and its source.
 """
 
 import functools
@@ -95,9 +95,7 @@ def frozen_instance(family: AbstractFamily, label: str) -> Instance:
     name, _, position = label.partition(":")
     members = frozen_instances(family, name)
     if not position.isdigit() or int(position) >= len(members):
-        raise ValueError(
-            f"Instance {label!r} of {family.name} must be written {name}:0 to {name}:{len(members) - 1}."
-        )
+        raise ValueError(f"Instance {label!r} of {family.name} must be written {name}:0 to {name}:{len(members) - 1}.")
     return members[int(position)]
 
 

@@ -14,11 +14,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
+import numpy as np
 
 from hipmdp.data.files import whole_file
 from hipmdp.families import make
 from hipmdp.families.family import AbstractFamily, Theta
+from hipmdp.families.hiv import HIV
 from hipmdp.families.instance_sets import file_name
 
 DRAW_KEY = 2017
@@ -48,6 +51,15 @@ def draws(family: AbstractFamily, count: int) -> list[Theta]:
         return [family.theta({"theta": c}) for c in (0, 1)][:count]
     stacked = family.draw_instances(jax.random.key(DRAW_KEY), count)
     return [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(count)]
+
+
+def worth_searching(family: AbstractFamily, count: int, audit: int) -> list[int]:
+    """Numbers of the draws to search: the first `audit` in any case, later ones only if they look controllable."""
+    if not isinstance(family, HIV):
+        return list(range(len(draws(family, count))))
+    stacked = family.draw_instances(jax.random.key(DRAW_KEY), count)
+    promising = np.asarray(eqx.filter_jit(jax.vmap(family.stays_healthy))(stacked))
+    return [i for i in range(count) if i < audit or promising[i]]
 
 
 def _task(name: str, options: dict[str, Any], draw: int, seed: int, path: str) -> None:
@@ -149,7 +161,8 @@ def assemble(family: AbstractFamily, work: Path, count: int, command: str) -> di
     return {
         "family": family.name,
         "options": {name: getattr(family, name) for name in family.__dataclass_fields__},
-        "draws": len(done),
+        "draws": count,
+        "searched": len(done),
         "controllable": len(good),
         "partial": sum(is_partial(found) for _, found in done),
         "sets": sets,

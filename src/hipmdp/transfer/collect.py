@@ -174,9 +174,7 @@ def _check_same_work(
     path = directory / "collection.json"
     if path.exists():
         if path.read_text() != description:
-            raise ValueError(
-                f"{str(directory)!r} holds another collection: give another --out, or its own settings."
-            )
+            raise ValueError(f"{str(directory)!r} holds another collection: give another --out, or its own settings.")
         return
     with whole_file(path) as temporary:
         temporary.write_text(description)

@@ -81,9 +81,10 @@ def _learn_model_free(
         rows += parts
         progress.show(episode + 1, f"(greedy return {returns[-1]:.4g})")
     progress.close()
+    lived = rows_to_transitions(family, rows, 0, theta)
     return Run(
         "model_free", theta, np.asarray(returns), np.asarray(successes), np.asarray(learning),
-        np.full(episodes, np.nan), np.asarray(seconds), rows_to_transitions(family, rows, 0, theta), model, state.online,
+        np.full(episodes, np.nan), np.asarray(seconds), lived, model, state.online,
     )  # fmt: skip
 
 

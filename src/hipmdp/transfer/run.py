@@ -46,9 +46,7 @@ class Run:
         states = np.asarray(observation, np.float32)
         size = self.network.centre.shape[0]
         if states.ndim not in (1, 2) or states.shape[-1] != size:
-            raise ValueError(
-                f"An observation must have {size} numbers (or be a batch of such), got {states.shape}."
-            )
+            raise ValueError(f"An observation must have {size} numbers (or be a batch of such), got {states.shape}.")
         if not np.isfinite(states).all():
             raise ValueError("An observation must be finite.")
         values = _values(self.network, jnp.asarray(np.atleast_2d(states)))

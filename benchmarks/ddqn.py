@@ -1,0 +1,77 @@
+"""Does the Double DQN solve the true dynamics? `python benchmarks/ddqn.py [grid acrobot hiv]`
+
+One lane, as in a real system. Greedy returns (20 evaluation episodes on grid and acrobot, 1 on HIV) are taken about every
+50 episodes; reported are the best and the last, per preset, variant and seed.
+"""
+
+import json
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from typing import Any
+
+from common import RESULTS, save
+
+# (family, θ, label, preset or changes to the default, episodes, seeds)
+CASES: list[tuple[str, dict[str, float], str, Any, int, int]] = [
+    ("grid", {"theta": 0}, "default", {}, 1000, 10),
+    ("grid", {"theta": 1}, "default", {}, 1000, 10),
+    ("grid", {"theta": 0}, "paper", "paper", 1000, 4),
+    ("grid", {"theta": 0}, "ε floor 0.1", {"epsilon_floor": 0.1}, 1000, 4),
+    ("grid", {"theta": 0}, "ε decay 0.99", {"epsilon_decay": 0.99}, 1000, 4),
+    ("grid", {"theta": 0}, "2 mini-batches", {"minibatches": 2}, 1000, 4),
+    ("acrobot", {}, "default", {}, 1000, 4),
+    ("acrobot", {}, "paper", "paper", 1000, 2),
+    ("hiv", {}, "default", {}, 2000, 3),
+    ("hiv", {}, "paper", "paper", 2000, 2),
+]
+GOAL = {"grid": 980.0, "acrobot": -12.0, "hiv": 1e10}
+
+
+def one(case: tuple[str, dict[str, float], str, Any, int, int], seed: int) -> dict[str, Any]:
+    import jax
+
+    import hipmdp
+    from hipmdp.control.evaluate import repeat_theta
+    from hipmdp.control.presets import DEFAULT, PAPER
+    from hipmdp.control.train import new_learner, train
+    from hipmdp.transfer.learn import evaluate
+
+    name, values, label, changes, episodes, _ = case
+    family: Any = hipmdp.make(name)
+    theta = family.theta(values)
+    config = PAPER[name] if changes == "paper" else replace(DEFAULT[name], **changes)
+    state = new_learner(family.specification, config, episodes, jax.random.key(seed))
+    ticks, curve = 50 * family.horizon // config.steps_per_phase, []
+    for chunk in train(config, family, repeat_theta(theta, 1), state, episodes, ticks):
+        greedy = evaluate(family, chunk.state.online, theta, seed)
+        curve.append((int(chunk.state.started), float(greedy.undiscounted_return.mean())))
+    reached = next((episode for episode, value in curve if value >= GOAL[name]), None)
+    return {
+        "family": name, "theta": values, "variant": label, "seed": seed, "episodes": episodes,
+        "best": max(value for _, value in curve), "last": curve[-1][1], "goal": GOAL[name], "goal_reached_at": reached,
+        "curve": curve,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    families = sys.argv[1:] or list(GOAL)
+    path = RESULTS / "ddqn.json"
+    # What is there stays, so that families can be measured one after the other.
+    rows = [r for r in json.loads(path.read_text())["rows"] if r["family"] not in families] if path.exists() else []
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        jobs = [
+            (case, seed, pool.submit(one, case, seed))
+            for case in CASES
+            if case[0] in families
+            for seed in range(case[5])
+        ]
+        for case, seed, future in jobs:
+            rows.append(future.result())
+            r = rows[-1]
+            print(f"{r['family']:8} {r['theta']!s:14} {r['variant']:14} seed {seed}: best {r['best']:.5g}, last {r['last']:.5g}, "
+                  f"goal {r['goal']:g} reached at episode {r['goal_reached_at']}", flush=True)  # fmt: skip
+            save("ddqn", "python benchmarks/ddqn.py", rows)

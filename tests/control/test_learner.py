@@ -1,0 +1,117 @@
+"""The learner on MDPs with known values, its bookkeeping, and its bits."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hipmdp.control import learner
+from hipmdp.control.config import DDQNConfig
+from hipmdp.control.network import QNetwork
+from hipmdp.control.train import finished, train
+from tests.control.probes import BY_ACTION, ONE_STEP, STAY_OR_STOP, TIME_OUT, TWO_STEPS, Probe
+
+CONFIG = DDQNConfig(
+    hidden=(32,), learning_rate=3e-3, target_rate=0.1, minibatches=2, batch_size=32, discount=0.5, lanes=4,
+    epsilon_decay=1.0, steps_per_phase=5,
+)  # fmt: skip
+
+
+def start(seed, episodes=2000, config=CONFIG):
+    network_key, key = jax.random.split(jax.random.key(seed))
+    network = QNetwork(jnp.zeros(1), jnp.ones(1), 2, config.hidden, key=network_key)
+    return learner.init(network, config, episodes * 5, key)
+
+
+def learned(kind, seed=0, ticks=150):
+    state, _ = learner.run_ticks(CONFIG, Probe(), jnp.asarray([kind]), start(seed), 2000, ticks)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "values"),
+    [
+        (ONE_STEP, 0.0, (1.0, 1.0)),
+        # γ = 0.5: one step before the reward it is worth half.
+        (TWO_STEPS, 0.0, (0.5, 0.5)),
+        (TWO_STEPS, 1.0, (1.0, 1.0)),
+        (BY_ACTION, 0.0, (-1.0, 1.0)),
+        # Cut off after five steps, but not ended: 1 + γ + γ² + … = 2.
+        (TIME_OUT, 0.0, (2.0, 2.0)),
+        # Stopping pays 1 and must not bootstrap (that would give 1.6); staying is worth 0.6 / (1 − γ) = 1.2.
+        (STAY_OR_STOP, 0.0, (1.0, 1.2)),
+    ],
+)
+def test_known_values(kind, state, values):
+    np.testing.assert_allclose(learned(kind).online(jnp.asarray([state])), values, atol=0.05)
+
+
+def test_bookkeeping_of_episodes():
+    """Exactly the episodes asked for, each with consecutive times, ended by termination or by time, never both."""
+    state = start(3, 40)
+    rows = [chunk.rows for chunk in train(CONFIG, Probe(), jnp.asarray([TWO_STEPS, TIME_OUT]), state, 21, 7)]
+    episode, time, terminated, truncated, reward = (
+        np.concatenate(parts) for parts in zip(
+            *[(r.episode, r.time, r.experience.terminated, r.truncated, r.experience.reward) for r in rows], strict=True
+        )
+    )  # fmt: skip
+    assert sorted(set(episode.tolist())) == list(range(21))
+    assert not (terminated & truncated).any()
+    for number in range(21):
+        mine = episode == number
+        # Episode i runs on context i mod 2: two steps to termination, or five to the time limit.
+        length = 2 if number % 2 == 0 else 5
+        np.testing.assert_array_equal(np.sort(time[mine]), np.arange(length))
+        assert terminated[mine].sum() == (number % 2 == 0)
+        assert truncated[mine].sum() == (number % 2 == 1)
+        assert reward[mine].sum() == (1 if number % 2 == 0 else 5)
+
+
+def test_replay_holds_exactly_what_was_lived():
+    state = start(4, 40)
+    lived = 0
+    for chunk in train(CONFIG, Probe(), jnp.asarray([ONE_STEP]), state, 17, 2):
+        lived += len(chunk.rows.episode)
+        state = chunk.state
+    assert finished(state, 17)
+    assert lived == int(state.replay.size) == 17
+
+
+def test_same_seed_same_bits_and_other_seeds_differ():
+    first, again, other = learned(BY_ACTION, 5, 20), learned(BY_ACTION, 5, 20), learned(BY_ACTION, 6, 20)
+    leaves = [jax.tree.leaves(s.online) for s in (first, again, other)]
+    assert all(np.array_equal(a, b) for a, b in zip(leaves[0], leaves[1], strict=True))
+    assert not np.array_equal(leaves[0][0], leaves[2][0])
+    actions = [np.asarray(s.replay.items.action) for s in (first, again, other)]
+    assert np.array_equal(actions[0], actions[1])
+    assert not np.array_equal(actions[0], actions[2])
+
+
+def test_two_chunks_equal_one_to_the_bit():
+    contexts = jnp.asarray([STAY_OR_STOP])
+    once, _ = learner.run_ticks(CONFIG, Probe(), contexts, start(7), 2000, 20)
+    half, _ = learner.run_ticks(CONFIG, Probe(), contexts, start(7), 2000, 10)
+    twice, _ = learner.run_ticks(CONFIG, Probe(), contexts, half, 2000, 10)
+    assert all(
+        np.array_equal(a, b) for a, b in zip(jax.tree.leaves(once.online), jax.tree.leaves(twice.online), strict=True)
+    )
+
+
+def test_epsilon_schedule():
+    config = DDQNConfig(epsilon_decay=0.995, epsilon_floor=0.1)
+    np.testing.assert_allclose(
+        learner.epsilon(config, jnp.asarray([0, 1, 100, 5000])), [1, 0.995, 0.605770, 0.1], rtol=1e-5
+    )
+
+
+def test_gradients_are_clipped_by_their_global_norm():
+    """Adam divides by the gradient's own scale, so look at what reaches it: its first moment after one step."""
+    config = DDQNConfig(max_gradient_norm=2.5)
+    optimizer = learner.make_optimizer(config)
+    parameters = {"a": jnp.zeros(2), "b": jnp.zeros(1)}
+    gradient = {"a": jnp.asarray([30.0, 0.0]), "b": jnp.asarray([40.0])}
+    with jax.numpy_dtype_promotion("standard"):
+        _, state = optimizer.update(gradient, optimizer.init(parameters))
+    first_moment = state[1][0].mu
+    np.testing.assert_allclose(first_moment["a"], [0.1 * 1.5, 0.0], rtol=1e-5)
+    np.testing.assert_allclose(first_moment["b"], [0.1 * 2.0], rtol=1e-5)
