@@ -1,8 +1,8 @@
 """How long does `collect` take, and where does the time go? `python benchmarks/collect_speed.py`
 
-The whole: 5 HIV patients × 500 episodes, all cores, compilation included. The parts, on one core: each part of a tick alone in
-a jitted scan. The share of the machine's matrix throughput: what the Q update's multiplications would take at the speed of
-one large float32 product.
+The whole: 5 HIV patients × 500 episodes, all cores, compilation included. The parts, on one core: each part of a tick
+alone in a jitted scan. The share of the machine's matrix throughput: what the Q update's multiplications would take at
+the speed of one large float32 product.
 """
 
 import time
@@ -139,6 +139,6 @@ if __name__ == "__main__":
                 print(f"{row['part']:40}{row['ms_per_tick']:9.3f} ms{row['share']:8.0%}")
             else:
                 print(
-                    f"large float32 product {row['gflops']:.0f} GFLOP/s; the Q update reaches {row['share_reached']:.0%} of it"
+                    f"large product {row['gflops']:.0f} GFLOP/s; the Q update reaches {row['share_reached']:.0%} of it"
                 )
         save("collect_speed", "python benchmarks/collect_speed.py", rows)

@@ -1,7 +1,7 @@
 """Does the Double DQN solve the true dynamics? `python benchmarks/ddqn.py [grid acrobot hiv]`
 
-One lane, as in a real system. Greedy returns (20 evaluation episodes on grid and acrobot, 1 on HIV) are taken about every
-50 episodes; reported are the best and the last, per preset, variant and seed.
+One lane, as in a real system. Greedy returns (20 evaluation episodes on grid and acrobot, 1 on HIV) are taken about
+every 50 episodes; reported are the best and the last, per preset, variant and seed.
 """
 
 import json
@@ -69,9 +69,12 @@ if __name__ == "__main__":
             if case[0] in families
             for seed in range(case[5])
         ]
-        for case, seed, future in jobs:
+        for _case, seed, future in jobs:
             rows.append(future.result())
             r = rows[-1]
-            print(f"{r['family']:8} {r['theta']!s:14} {r['variant']:14} seed {seed}: best {r['best']:.5g}, last {r['last']:.5g}, "
-                  f"goal {r['goal']:g} reached at episode {r['goal_reached_at']}", flush=True)  # fmt: skip
+            print(
+                f"{r['family']:8} {r['theta']!s:14} {r['variant']:14} seed {seed}: best {r['best']:.5g}, "
+                f"last {r['last']:.5g}, goal {r['goal']:g} reached at episode {r['goal_reached_at']}",
+                flush=True,
+            )
             save("ddqn", "python benchmarks/ddqn.py", rows)

@@ -28,7 +28,8 @@ def test_every_episode_of_every_instance_is_there(batch):
         np.testing.assert_array_equal(episode.state[1:], episode.next_state[:-1])
         ended = episode.terminated[-1] or (episode.truncated[-1] and len(episode) == GRID.horizon)
         assert ended
-        assert not (episode.terminated[:-1].any() or episode.truncated[:-1].any())
+        assert not (episode.terminated[:-1].any())
+        assert not (episode.truncated[:-1].any())
     assert batch.episode_count == 12
 
 

@@ -31,7 +31,7 @@ def collect(
 
     Args:
         family: grid, acrobot or hiv.
-        instances: How many (the first of train32, or of train on grid), a set's name (train), or labels (test:3,test:4).
+        instances: How many (the first of train32, or of train on grid), a set's name, or labels (test:3,test:4).
         episodes: Episodes for each instance.
         seed: Seed of everything that is drawn.
         preset: default, or paper (to the letter).

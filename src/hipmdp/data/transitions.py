@@ -88,7 +88,7 @@ class Transitions:
         return self.select(~mask), self.select(mask)
 
     def split_by_time(self, share: float) -> tuple["Transitions", "Transitions"]:
-        """(the first `share` of every instance's episodes, the later ones), so that no later data leaks into the first."""
+        """(the first `share` of every instance's episodes, the later ones), so that nothing later leaks."""
         if not 0 < share < 1:
             raise ValueError(f"The share of a split must be between 0 and 1, got {share}.")
         first = np.zeros(len(self), bool)
@@ -150,8 +150,8 @@ def _checked(specification: Specification, columns: dict[str, Any]) -> dict[str,
         if _DTYPES[name] is np.int32 and raw.dtype.kind == "f" and (raw != np.round(raw)).any():
             row = int(np.flatnonzero(raw != np.round(raw))[0])
             raise ValueError(f"Column {name!r} must hold whole numbers, but row {row} is {raw[row]:g}.")
-        limit = {np.int32: 2**31 - 1, np.float32: 3.4e38}.get(_DTYPES[name])
-        if limit is not None and raw.size and raw.dtype.kind in "iuf" and np.abs(raw.astype(np.float64)).max() > limit:
+        limit = 3.4e38 if _DTYPES[name] is np.float32 else 2**31 - 1
+        if raw.size and raw.dtype.kind in "iuf" and np.abs(raw.astype(np.float64)).max() > limit:
             row = int(np.argmax(np.abs(raw.astype(np.float64)).reshape(len(raw), -1).max(axis=1)))
             raise ValueError(f"Column {name!r} must not exceed {limit:g}, but row {row} does.")
         result[name] = raw.astype(_DTYPES[name])

@@ -32,6 +32,8 @@ class Instance:
     """Mean undiscounted return of the uniformly random policy."""
     constant: float
     """Mean undiscounted return of the best constant action."""
+    scripted: float
+    """Mean undiscounted return of the family's scripted rule (`hipmdp.families.scripted`)."""
     best_known: float
     """Best mean undiscounted return known."""
     source: dict[str, Any]
@@ -68,12 +70,13 @@ def frozen_instances(family: AbstractFamily, name: str) -> list[Instance]:
     rows = sets[known_name(f"instance set of {family.name}", name, sets)]
     return [
         Instance(
-            f"{name}:{i}",
-            family.theta(row["theta"]),
-            row["random"],
-            row["constant"],
-            row["best_known"],
-            row["source"],
+            label=f"{name}:{i}",
+            theta=family.theta(row["theta"]),
+            random=row["random"],
+            constant=row["constant"],
+            scripted=row["scripted"],
+            best_known=row["best_known"],
+            source=row["source"],
         )
         for i, row in enumerate(rows)
     ]

@@ -147,7 +147,7 @@ def _load(path: Path, state: LearnerState) -> tuple[LearnerState, list[Rows]]:
     """The learner and the rows so far."""
 
     def template(meta: dict[str, Any]) -> tuple[LearnerState, Rows]:
-        def rows(leaf: Any) -> np.ndarray:
+        def rows(leaf: Any) -> Any:
             return np.zeros((int(meta["rows"]), *leaf.shape[1:]), leaf.dtype)
 
         experience = Experience(*(rows(leaf) for leaf in state.replay.items))
