@@ -67,10 +67,13 @@ def instances(
     first = [(draw, seed) for draw in chosen for seed in (-1, 0)]
     run_tasks(family, options, directory, first, jobs, say)
     content = assemble(member, directory, count, command)
-    kept = sorted({row["draw"] for members in content["sets"].values() for row in members})
-    run_tasks(family, options, directory, [(d, s) for s in range(1, seeds) for d in kept], jobs, say)
-    content = assemble(member, directory, count, command)
     write_instances(content, path)
+    # The test set first, and the file after each set: stopped early, the numbers that matter most are there.
+    for name in ("test", "partial", "train32"):
+        kept = [row["draw"] for row in content["sets"].get(name, [])]
+        run_tasks(family, options, directory, [(d, s) for d in kept for s in range(1, seeds)], jobs, say)
+        content = assemble(member, directory, count, command)
+        write_instances(content, path)
     console = Console()
     console.print(
         f"{family}: {content['controllable']} of {count} well-behaved draws are controllable "

@@ -6,6 +6,7 @@ numbered; controllable ones fill `test` first, then `train32`, whose first membe
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -73,6 +74,17 @@ def _task(name: str, options: dict[str, Any], draw: int, seed: int, path: str) -
         temporary.write_text(json.dumps({"draw": draw, "seed": seed, **result}))
 
 
+def _end_with_parent(parent: int) -> None:
+    """Workers of a killed parent would wait for work for ever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def task_path(work: Path, draw: int, seed: int) -> Path:
     """Where the result of a search is kept."""
     return work / (f"draw{draw:04d}-baselines.json" if seed < 0 else f"draw{draw:04d}-seed{seed}.json")
@@ -92,7 +104,9 @@ def run_tasks(
         return
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     begin = time.perf_counter()
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=get_context("spawn"), initializer=_end_with_parent, initargs=(os.getpid(),)
+    )
     try:
         futures = [pool.submit(_task, name, options, d, s, str(task_path(work, d, s))) for d, s in missing]
         for done, future in enumerate(as_completed(futures), 1):
@@ -108,21 +122,28 @@ def collected(work: Path, draw: int) -> dict[str, Any] | None:
     """Everything known about a draw, or None if its baselines or first search are missing."""
     base_path = task_path(work, draw, -1)
     searches = sorted(work.glob(f"draw{draw:04d}-seed*.json"))
-    if not base_path.exists() or not searches:
+    if not base_path.exists() or not task_path(work, draw, 0).exists():
         return None
     base = json.loads(base_path.read_text())
     results = [json.loads(path.read_text()) for path in searches]
     best = max((r["best"] for r in results), key=lambda b: b["return"])
     if base["scripted"] > best["return"]:
         best = {"return": base["scripted"], "method": "scripted", "rule": base["scripted_rule"]}
-    succeeds = any(r["succeeding"] is not None for r in results)
-    return {**base, "best": best, "controllable": succeeds, "searches": len(results)}
+    # The first search alone decides who is controllable, so that more searches never reshuffle the sets.
+    first = next(r for r in results if r["seed"] == 0)
+    return {
+        **base,
+        "best": best,
+        "controllable": first["succeeding"] is not None,
+        "ever_succeeded": any(r["succeeding"] is not None for r in results),
+        "searches": len(results),
+    }
 
 
 def is_partial(found: dict[str, Any]) -> bool:
     """Improves at least twofold on random and constant treatment, but does not heal."""
     simple = max(found["random"], found["constant"])
-    return not found["controllable"] and simple > 0 and found["best"]["return"] >= 2 * simple
+    return not found["ever_succeeded"] and simple > 0 and found["best"]["return"] >= 2 * simple
 
 
 def assemble(family: AbstractFamily, work: Path, count: int, command: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -59,14 +60,18 @@ def collect(
         counts[index] = done
         progress.show(sum(counts), f"(instance {index}: {done}, return {last_return:.4g})")
 
+    stop = threading.Event()
+
     def work(index: int) -> Transitions:
-        return _collect_one(family, thetas[index], index, episodes, seed, config, directory, report)
+        return _collect_one(family, thetas[index], index, episodes, seed, config, directory, report, stop)
 
     pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
     try:
         parts = list(pool.map(work, range(len(thetas))))
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        # After Ctrl-C or a failure the other threads end at their next chunk's edge, with a checkpoint.
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
         progress.close()
     batch = parts[0]
     for part in parts[1:]:
@@ -83,6 +88,7 @@ def _collect_one(
     config: DDQNConfig,
     directory: Path | None,
     report: Any,
+    stop: threading.Event,
 ) -> Transitions:
     """All episodes of one instance, from its checkpoint if there is one."""
     whole = directory / f"instance{index:03d}.parquet" if directory else None
@@ -101,9 +107,12 @@ def _collect_one(
         state = chunk.state
         parts.append(chunk.rows)
         last = _last_return(chunk.rows, returns)
-        report(index, min(int(state.started), episodes), last)
-        if checkpoint is not None and number % CHECKPOINT_CHUNKS == 0 and not finished(state, episodes):
+        due = number % CHECKPOINT_CHUNKS == 0 or stop.is_set()
+        if checkpoint is not None and due and not finished(state, episodes):
             _save(checkpoint, state, parts)
+        if stop.is_set():
+            raise InterruptedError(f"The collection of instance {index} was stopped.")
+        report(index, min(int(state.started), episodes), last)
     result = rows_to_transitions(family, parts, index, theta)
     if whole is not None and checkpoint is not None:
         save_transitions(result, whole)
