@@ -34,7 +34,7 @@ def measure(label: str) -> dict[str, Any]:
     begin = time.perf_counter()
     config = replace(SEARCH[name].learner, epsilon_decay=0.998)
     blind = hipmdp.train_blind(family, training, episodes, seed=0, config=config)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for instance in family.instances("test"):
         run = hipmdp.learn_policy(blind, family, instance, episodes=1)
         rows.append(

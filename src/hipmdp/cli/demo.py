@@ -18,7 +18,7 @@ from hipmdp.families.acrobot import Acrobot, foot_height
 from hipmdp.families.drawing import BLUE, FAINT, GREEN, INK, draw_grid, draw_hiv
 from hipmdp.families.family import AbstractFamily, Theta
 from hipmdp.families.hiv import HIV
-from hipmdp.families.rollout import Episode, rollouts
+from hipmdp.families.rollout import Episode, mean_return, rollouts, success_rate
 from hipmdp.families.scripted import SCRIPTED, random_policy
 
 EPISODES = 100
@@ -72,12 +72,6 @@ def _run(family: AbstractFamily, seed: int) -> list[_Row]:
     return [_Row(family, label, theta, part(runs[0], i), part(runs[1], i)) for i, (label, theta) in enumerate(members)]
 
 
-def _success(family: AbstractFamily, episode: Episode) -> float:
-    if isinstance(family, HIV):
-        return float(np.mean(family.healed(episode.next_states[:, -1])))
-    return float(np.mean(np.any(episode.terminated, axis=-1)))
-
-
 def _table(rows: list[_Row]) -> Table:
     table = Table(title=f"Mean undiscounted return over {EPISODES} episodes (share of episodes that succeed)")
     for column, justify in (
@@ -91,8 +85,7 @@ def _table(rows: list[_Row]) -> Table:
     for i, row in enumerate(rows):
         first = i == 0 or rows[i - 1].family.name != row.family.name
         cells = [
-            f"{_short(float(np.mean(np.sum(run.rewards, -1))))} ({_success(row.family, run):.0%})"
-            for run in (row.random, row.scripted)
+            f"{_short(mean_return(run))} ({success_rate(row.family, run):.0%})" for run in (row.random, row.scripted)
         ]
         rule = SCRIPTED[row.family.name][0] if first else ""
         last = i + 1 == len(rows) or rows[i + 1].family.name != row.family.name
@@ -116,7 +109,7 @@ def _picture(rows: list[_Row]) -> Figure:
     for ax, row in zip(axes[0, :2], grid, strict=True):
         draw_grid(ax, row.family, row.theta, _path(row.scripted, 0))  # type: ignore[arg-type]
         ax.set_title(
-            f"grid, {row.label}: the rule {'succeeds' if _success(row.family, row.scripted) > 0.5 else 'fails'}"
+            f"grid, {row.label}: the rule {'succeeds' if success_rate(row.family, row.scripted) > 0.5 else 'fails'}"
         )
     acrobot = [row for row in rows if isinstance(row.family, Acrobot)]
     ax = axes[0, 2]

@@ -87,7 +87,19 @@ class AbstractFamily(eqx.Module):
     def terminated(self, next_state: Float[Array, " state"], theta: Theta = None) -> Bool[Array, ""]:
         """Whether the MDP ends in `next_state`; never because time is up."""
 
-    # What follows is the same for every family.
+    # What follows is the same for every family, unless it says otherwise.
+
+    def succeeded(self, terminated: np.ndarray, last_state: np.ndarray) -> np.ndarray:
+        """Which episodes reached what the family is about: by default, those that terminated.
+
+        `terminated` is (episodes, time), `last_state` (episodes, D).
+        """
+        return np.any(terminated, axis=-1)
+
+    @property
+    def evaluation_episodes(self) -> int:
+        """Episodes behind a greedy return: 20, or 1 where every episode is the same."""
+        return 1 if self.fixed_start else 20
 
     @property
     def name(self) -> str:

@@ -163,6 +163,10 @@ class HIV(AbstractFamily):
         """Never: treatment lasts 1,000 days."""
         return jnp.zeros((), bool)
 
+    def succeeded(self, terminated: np.ndarray, last_state: np.ndarray) -> np.ndarray:
+        """Which patients end healed."""
+        return np.asarray(self.healed(last_state))
+
     def healed(self, state: Shaped[Array | np.ndarray, "... 6"]) -> Shaped[Array | np.ndarray | np.bool, "..."]:
         """Whether E > 1e5 in `state`."""
         return state[..., 5] > math.log10(HEALTHY_E)

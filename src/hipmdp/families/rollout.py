@@ -6,6 +6,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from hipmdp.families.family import AbstractFamily, Theta
@@ -56,6 +57,16 @@ def rollout(family: AbstractFamily, policy: Policy, key: PRNGKeyArray, theta: Th
     first = family.reset(reset_key, theta)
     times = jnp.arange(family.horizon, dtype=jnp.int32)
     return jax.lax.scan(body, (first, jnp.ones((), bool)), times)[1]
+
+
+def mean_return(episodes: Episode) -> float:
+    """Mean undiscounted return, summed in float64."""
+    return float(np.mean(np.sum(np.asarray(episodes.rewards, np.float64), axis=-1)))
+
+
+def success_rate(family: AbstractFamily, episodes: Episode) -> float:
+    """Share of episodes that succeed."""
+    return float(np.mean(family.succeeded(np.asarray(episodes.terminated), np.asarray(episodes.next_states[:, -1]))))
 
 
 @eqx.filter_jit

@@ -2,6 +2,7 @@
 
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -30,6 +31,16 @@ def constant_policy(action: int) -> Policy:
         return jnp.asarray(action, jnp.int32)
 
     return policy
+
+
+class Schedule(eqx.Module):
+    """A fixed action for each time step, whatever the state."""
+
+    actions: Int[Array, " time"]
+
+    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
+        """The action of this time step."""
+        return self.actions[time]
 
 
 def grid_detour(key: PRNGKeyArray, state: Float[Array, " 2"], time: Int[Array, ""]) -> Int[Array, ""]:

@@ -14,17 +14,16 @@ from hipmdp.control.train import train
 from hipmdp.data.transitions import Transitions
 from hipmdp.families.family import AbstractFamily, Theta
 from hipmdp.families.instance_sets import resolve_instance
-from hipmdp.families.rollout import Episode
+from hipmdp.families.rollout import Episode, mean_return, success_rate
 from hipmdp.transfer.collect import rows_to_transitions
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.progress import Progress
 from hipmdp.transfer.run import Run
-from hipmdp.transfer.search import EVALUATION_EPISODES, success
 
 
 def evaluate(family: AbstractFamily, network: QNetwork, theta: Theta, seed: int) -> Episode:
     """Greedy evaluation episodes in the real environment (20 on grid and acrobot, 1 on HIV)."""
-    count = EVALUATION_EPISODES[family.name]
+    count = family.evaluation_episodes
     # A key of its own: evaluation must not be seen by learning.
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 77), count)
     return greedy_episodes(family, network, repeat_theta(theta, count), keys)
@@ -76,8 +75,8 @@ def _learn_model_free(
         learning.append(sum(float(np.sum(part.experience.reward, dtype=np.float64)) for part in parts))
         seconds.append(time.perf_counter() - begin)
         greedy = evaluate(family, state.online, theta, seed)
-        returns.append(_mean_return(greedy))
-        successes.append(success(family, greedy))
+        returns.append(mean_return(greedy))
+        successes.append(success_rate(family, greedy))
         rows += parts
         progress.show(episode + 1, f"(greedy return {returns[-1]:.4g})")
     progress.close()
@@ -97,15 +96,12 @@ def _follow_blind(model: Model, family: AbstractFamily, theta: Theta, episodes: 
     learning = np.sum(np.asarray(lived.rewards, np.float64), axis=-1)
     spent = time.perf_counter() - begin
     greedy = evaluate(family, model.policy, theta, seed)
+    returns, successes = np.full(episodes, mean_return(greedy)), np.full(episodes, success_rate(family, greedy))
     return Run(
-        "blind", theta, np.full(episodes, _mean_return(greedy)), np.full(episodes, success(family, greedy)), learning,
+        "blind", theta, returns, successes, learning,
         np.full(episodes, np.nan), np.full(episodes, spent / episodes), _episode_transitions(family, lived, theta),
         model, model.policy,
     )  # fmt: skip
-
-
-def _mean_return(episodes: Episode) -> float:
-    return float(np.mean(np.sum(np.asarray(episodes.rewards, np.float64), axis=-1)))
 
 
 def _episode_transitions(family: AbstractFamily, lived: Episode, theta: Theta) -> Transitions:

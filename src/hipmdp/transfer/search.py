@@ -13,12 +13,9 @@ from hipmdp.control.evaluate import greedy_episodes, repeat_theta
 from hipmdp.control.presets import DEFAULT
 from hipmdp.control.train import new_learner, train
 from hipmdp.families.family import AbstractFamily, Theta
-from hipmdp.families.hiv import HIV
-from hipmdp.families.rollout import Episode, Policy, rollouts
-from hipmdp.families.scripted import SCRIPTED, constant_policy, random_policy
+from hipmdp.families.rollout import Episode, Policy, mean_return, rollouts, success_rate
+from hipmdp.families.scripted import SCRIPTED, Schedule, constant_policy, random_policy
 
-EVALUATION_EPISODES = {"grid": 20, "acrobot": 20, "hiv": 1}
-"""Greedy episodes per evaluation; HIV starts always in the same state and is deterministic."""
 BASELINE_EPISODES = 200
 """Episodes behind the mean return of the random policy and of each constant action."""
 
@@ -48,20 +45,13 @@ SEARCH: dict[str, SearchConfig] = {
 
 def evaluation_keys(family: AbstractFamily) -> Any:
     """The same starts for every evaluation of every policy, so that returns compare like with like."""
-    return jax.random.split(jax.random.key(20170618), EVALUATION_EPISODES[family.name])
-
-
-def success(family: AbstractFamily, episodes: Episode) -> float:
-    """Share of episodes that reach the goal (HIV: that end healed)."""
-    if isinstance(family, HIV):
-        return float(np.mean(family.healed(np.asarray(episodes.next_states[:, -1]))))
-    return float(np.mean(np.any(np.asarray(episodes.terminated), axis=-1)))
+    return jax.random.split(jax.random.key(20170618), family.evaluation_episodes)
 
 
 def _record(family: AbstractFamily, greedy: Episode, **source: Any) -> dict[str, Any]:
     record = {
-        "return": float(np.mean(np.sum(np.asarray(greedy.rewards, np.float64), axis=-1))),
-        "success": success(family, greedy),
+        "return": mean_return(greedy),
+        "success": success_rate(family, greedy),
         **source,
     }
     if family.fixed_start:
@@ -100,29 +90,23 @@ def baselines(family: AbstractFamily, theta: Theta) -> dict[str, Any]:
     keys = jax.random.split(jax.random.key(1706), BASELINE_EPISODES)
     lanes = repeat_theta(theta, BASELINE_EPISODES)
 
-    def mean_return(policy: Policy, count: int = BASELINE_EPISODES) -> float:
+    def value(policy: Policy, count: int = BASELINE_EPISODES) -> float:
         part = jax.tree.map(lambda leaf: leaf[:count], lanes)
-        episodes = rollouts(family, policy, keys[:count], part)
-        return float(np.mean(np.sum(np.asarray(episodes.rewards, np.float64), axis=-1)))
+        return mean_return(rollouts(family, policy, keys[:count], part))
 
     few = 1 if family.fixed_start else BASELINE_EPISODES
-    constants = [mean_return(constant_policy(a), few) for a in range(family.specification.action_count)]
+    constants = [value(constant_policy(a), few) for a in range(family.specification.action_count)]
     label, rule = SCRIPTED[family.name]
     return {
-        "random": mean_return(random_policy(family)),
+        "random": value(random_policy(family)),
         "constants": constants,
         "constant": max(constants),
-        "scripted": mean_return(rule, few),
+        "scripted": value(rule, few),
         "scripted_rule": label,
     }
 
 
 def replay_actions(family: AbstractFamily, theta: Theta, actions: str) -> float:
     """The return of a stored schedule on a family with a fixed start: anybody can check a best known return."""
-    schedule = jnp.asarray([int(a) for a in actions], jnp.int32)
-
-    def follow(key: Any, state: Any, step: Any) -> Any:
-        return schedule[step]
-
-    episodes = rollouts(family, follow, jax.random.split(jax.random.key(0), 1), repeat_theta(theta, 1))
-    return float(np.sum(np.asarray(episodes.rewards, np.float64)))
+    schedule = Schedule(jnp.asarray([int(a) for a in actions], jnp.int32))
+    return mean_return(rollouts(family, schedule, jax.random.split(jax.random.key(0), 1), repeat_theta(theta, 1)))
