@@ -35,7 +35,7 @@ class SearchConfig:
 SEARCH: dict[str, SearchConfig] = {
     "grid": SearchConfig(replace(DEFAULT["grid"], lanes=4), 800, 50),
     "acrobot": SearchConfig(
-        replace(DEFAULT["acrobot"], lanes=10, hidden=(128, 128), epsilon_decay=0.98, epsilon_floor=0.02), 800, 40
+        replace(DEFAULT["acrobot"], lanes=10, hidden=(128, 128), epsilon_decay=0.98, epsilon_floor=0.02), 600, 40
     ),
     "hiv": SearchConfig(
         replace(DEFAULT["hiv"], lanes=10, minibatches=2, epsilon_decay=0.99, epsilon_floor=0.02), 450, 50
