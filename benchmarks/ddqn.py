@@ -18,14 +18,14 @@ from common import RESULTS, save
 CASES: list[tuple[str, dict[str, float], str, Any, int, int]] = [
     ("grid", {"theta": 0}, "default", {}, 1000, 10),
     ("grid", {"theta": 1}, "default", {}, 1000, 10),
-    ("grid", {"theta": 0}, "paper", "paper", 1000, 4),
-    ("grid", {"theta": 0}, "ε floor 0.1", {"epsilon_floor": 0.1}, 1000, 4),
-    ("grid", {"theta": 0}, "ε decay 0.99", {"epsilon_decay": 0.99}, 1000, 4),
-    ("grid", {"theta": 0}, "2 mini-batches", {"minibatches": 2}, 1000, 4),
-    ("acrobot", {}, "default", {}, 1000, 4),
-    ("acrobot", {}, "paper", "paper", 1000, 2),
-    ("hiv", {}, "default", {}, 2000, 3),
-    ("hiv", {}, "paper", "paper", 2000, 2),
+    ("grid", {"theta": 0}, "paper", "paper", 1000, 3),
+    ("grid", {"theta": 0}, "ε floor 0.1", {"epsilon_floor": 0.1}, 1000, 2),
+    ("grid", {"theta": 0}, "ε decay 0.99", {"epsilon_decay": 0.99}, 1000, 2),
+    ("grid", {"theta": 0}, "2 mini-batches", {"minibatches": 2}, 1000, 2),
+    ("acrobot", {}, "default", {}, 1000, 3),
+    ("acrobot", {}, "paper", "paper", 1000, 1),
+    ("hiv", {}, "default", {}, 2000, 2),
+    ("hiv", {}, "paper", "paper", 2000, 1),
 ]
 GOAL = {"grid": 980.0, "acrobot": -12.0, "hiv": 1e10}
 
