@@ -35,6 +35,9 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/environment_speed.py
 	$(BIN)/python benchmarks/hiv_integrators.py
 	$(BIN)/python benchmarks/instance_prior.py
+	$(BIN)/python benchmarks/collect_speed.py
+	$(BIN)/python benchmarks/ddqn.py
+	$(BIN)/python benchmarks/best_known.py
 
 # Resolve the newest releases that fit pyproject.toml, all extras together, and pin them.
 constraints:

@@ -31,12 +31,12 @@ def parts() -> list[dict[str, Any]]:
     import hipmdp
     from hipmdp.control import learner
     from hipmdp.control.evaluate import repeat_theta
-    from hipmdp.control.presets import DEFAULT
+    from hipmdp.control.presets import preset
     from hipmdp.control.train import new_learner
     from hipmdp.data import replay as replays
 
     family: Any = hipmdp.make("hiv")
-    config, contexts = DEFAULT["hiv"], repeat_theta(family.theta(), 1)
+    config, contexts = preset("default", family.specification), repeat_theta(family.theta(), 1)
     state = new_learner(family.specification, config, 500, jax.random.key(0))
     state, _ = learner.run_ticks(config, family, contexts, state, 500, 200)
     steps, count = config.steps_per_phase, 100

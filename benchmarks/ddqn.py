@@ -1,7 +1,7 @@
 """Does the Double DQN solve the true dynamics? `python benchmarks/ddqn.py [grid acrobot hiv]`
 
-One lane, as in a real system. Greedy returns (20 evaluation episodes on grid and acrobot, 1 on HIV) are taken about
-every 50 episodes; reported are the best and the last, per preset, variant and seed.
+One lane, as in a real system. Greedy returns (20 evaluation episodes on grid and acrobot, 1 on HIV) are taken every
+50 episodes; reported are the best and the last, per preset, variant and seed.
 """
 
 import json
@@ -36,7 +36,7 @@ def one(case: tuple[str, dict[str, float], str, Any, int, int], seed: int) -> di
     import hipmdp
     from hipmdp.control.evaluate import repeat_theta
     from hipmdp.control.presets import DEFAULT, PAPER
-    from hipmdp.control.train import new_learner, train
+    from hipmdp.control.train import new_learner, train_in_stages
     from hipmdp.transfer.learn import evaluate
 
     name, values, label, changes, episodes, _ = case
@@ -44,8 +44,8 @@ def one(case: tuple[str, dict[str, float], str, Any, int, int], seed: int) -> di
     theta = family.theta(values)
     config = PAPER[name] if changes == "paper" else replace(DEFAULT[name], **changes)
     state = new_learner(family.specification, config, episodes, jax.random.key(seed))
-    ticks, curve = 50 * family.horizon // config.steps_per_phase, []
-    for chunk in train(config, family, repeat_theta(theta, 1), state, episodes, ticks):
+    stages, curve = range(50, episodes + 1, 50), []
+    for chunk in train_in_stages(config, family, repeat_theta(theta, 1), state, stages):
         greedy = evaluate(family, chunk.state.online, theta, seed)
         curve.append((int(chunk.state.started), float(greedy.undiscounted_return.mean())))
     reached = next((episode for episode, value in curve if value >= GOAL[name]), None)

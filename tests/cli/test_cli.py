@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import hipmdp
 from hipmdp import cli
 
 
@@ -31,6 +32,33 @@ def test_bad_output_directory_is_one_sentence_and_exit_code_2(monkeypatch, capsy
     assert error.startswith("hipmdp: Cannot write to")
     assert error.count("\n") == 1
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_collect_writes_a_batch_and_a_table(monkeypatch, capsys, tmp_path):
+    run(monkeypatch, "collect", "grid", "--instances", "test:1,test:0", "--episodes", "2", "--out", str(tmp_path / "b"))
+    text = capsys.readouterr().out
+    assert "transitions in" in text
+    batch = hipmdp.load_transitions(tmp_path / "b" / "batch.parquet")
+    assert batch.thetas == {0: {"theta": 1.0}, 1: {"theta": 0.0}}
+    assert batch.episode_count == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("collect", "grd"), "Unknown family 'grd'. Did you mean 'grid'?"),
+        (("collect", "grid", "--instances", "tst"), "Did you mean 'test'?"),
+        (("instances", "grid", "--draws", "0"), "must be at least 1, got 0, 1 and 2."),
+    ],
+)
+def test_bad_words_are_one_sentence_and_exit_code_2(monkeypatch, capsys, tmp_path, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        run(monkeypatch, *arguments)
+    assert caught.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
 
 
 def test_help_of_the_installed_command_shows_an_example():

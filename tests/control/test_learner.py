@@ -9,6 +9,7 @@ from hipmdp.control import learner
 from hipmdp.control.config import DDQNConfig
 from hipmdp.control.network import QNetwork
 from hipmdp.control.train import finished, train
+from hipmdp.data import replay as replays
 from tests.control.probes import BY_ACTION, ONE_STEP, STAY_OR_STOP, TIME_OUT, TWO_STEPS, Probe
 
 CONFIG = DDQNConfig(
@@ -23,7 +24,7 @@ def start(seed, episodes=2000, config=CONFIG):
     return learner.init(network, config, episodes * 5, key)
 
 
-def learned(kind, seed=0, ticks=150):
+def learned(kind, seed=0, ticks=300):
     state, _ = learner.run_ticks(CONFIG, Probe(), jnp.asarray([kind]), start(seed), 2000, ticks)
     return state
 
@@ -95,6 +96,51 @@ def test_two_chunks_equal_one_to_the_bit():
     assert all(
         np.array_equal(a, b) for a, b in zip(jax.tree.leaves(once.online), jax.tree.leaves(twice.online), strict=True)
     )
+
+
+def test_without_exploration_every_action_is_the_greedy_one():
+    """ε = 0 from episode 1 on; lanes act with the network as it was before the tick's updates."""
+    from dataclasses import replace
+
+    config = replace(CONFIG, epsilon_decay=0.0)
+    state = start(8, config=config)
+    state, _ = learner.run_ticks(config, Probe(), jnp.asarray([TIME_OUT]), state, 2000, 3)
+    network = jax.tree.map(jnp.copy, state.online)
+    _, rows = learner.run_ticks(config, Probe(), jnp.asarray([TIME_OUT]), state, 2000, 1)
+    best = jnp.argmax(jax.vmap(network)(rows.experience.state[0]), axis=-1)
+    assert (np.asarray(rows.episode[0]) >= 1).all()
+    np.testing.assert_array_equal(rows.experience.action[0], best)
+
+
+def test_one_update_against_plain_arithmetic():
+    """The weighted gradient, the target network's step and the new priorities, computed again without the learner."""
+    import equinox as eqx
+
+    state, _ = learner.run_ticks(CONFIG, Probe(), jnp.asarray([STAY_OR_STOP]), start(9), 2000, 4)
+    _, sample_key = jax.random.split(state.key)
+    batch = replays.sample(state.replay, sample_key, CONFIG.batch_size, CONFIG.importance_exponent)
+    items = batch.items
+    assert float(batch.weights.min()) < 1
+    following = np.asarray(jax.vmap(state.online)(items.next_state)).argmax(axis=1)
+    values = np.asarray(jax.vmap(state.target)(items.next_state))[np.arange(CONFIG.batch_size), following]
+    targets = np.asarray(items.reward) + np.where(np.asarray(items.terminated), 0, 0.5 * values)
+
+    def loss(network):
+        chosen = jax.vmap(network)(items.state)[jnp.arange(CONFIG.batch_size), items.action]
+        return 0.5 * jnp.mean(batch.weights * (jnp.asarray(targets, jnp.float32) - chosen) ** 2)
+
+    gradient = eqx.filter_grad(loss)(state.online)
+    with jax.numpy_dtype_promotion("standard"):
+        updates, _ = learner.make_optimizer(CONFIG).update(gradient, state.optimizer)
+    online = eqx.apply_updates(state.online, updates)
+    after = jax.jit(learner.update, static_argnums=0)(CONFIG, state)
+    for found, expected in zip(jax.tree.leaves(after.online), jax.tree.leaves(online), strict=True):
+        np.testing.assert_allclose(found, expected, atol=2e-6)
+    for found, slow, fast in zip(*map(jax.tree.leaves, (after.target, state.target, online)), strict=True):
+        np.testing.assert_allclose(found, 0.9 * slow + 0.1 * fast, atol=2e-6)
+    chosen = np.asarray(jax.vmap(state.online)(items.state))[np.arange(CONFIG.batch_size), np.asarray(items.action)]
+    leaves = np.asarray(after.replay.tree.nodes)[2**after.replay.tree.tree_depth - 1 + np.asarray(batch.indices)]
+    np.testing.assert_allclose(leaves, (np.abs(targets - chosen) + 1e-6) ** 0.2, rtol=2e-3)
 
 
 def test_epsilon_schedule():

@@ -29,7 +29,8 @@ def columns(instances=(0, 1), episodes=4, steps=3):
 
 
 def log(**kwargs):
-    return Transitions(SPEC, columns(**kwargs), {0: {"theta": 0.0}, 1: {"theta": 1.0}})
+    ids = kwargs.get("instances", (0, 1))
+    return Transitions(SPEC, columns(**kwargs), {i: {"theta": float(i % 2)} for i in ids})
 
 
 def broken(**changes):
@@ -95,6 +96,18 @@ def test_growing_does_not_copy_what_is_there():
     )
     with pytest.raises(ValueError, match="Cannot join transitions of 'grid' and 'hiv'"):
         grown.extended(other)
+
+
+def test_logs_with_the_same_ids_are_not_mixed_up():
+    with pytest.raises(ValueError, match="Both logs hold episode 0 of instance 0"):
+        log().extended(log(instances=(0,)))
+    joined = log().extended(log(instances=(0,)).renumbered(2))
+    assert joined.instances == [0, 1, 2]
+    assert joined.thetas[2] == {"theta": 0.0}
+    later = columns(instances=(0,))
+    later["episode"] = later["episode"] + 4
+    with pytest.raises(ValueError, match="instance 0 different parameters"):
+        log().extended(Transitions(SPEC, later, {0: {"theta": 1.0}}))
 
 
 def test_returns_and_episodes():

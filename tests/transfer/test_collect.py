@@ -71,12 +71,59 @@ def test_interrupted_collection_goes_on_to_the_same_bits(batch, tmp_path, monkey
     with pytest.raises(KeyboardInterrupt):
         hipmdp.collect(GRID, PAIR, episodes=6, seed=0, quiet=True, jobs=1, out=tmp_path / "out")
     kept = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert any(name.endswith((".checkpoint", ".parquet")) for name in kept)
+    assert kept == ["collection.json", "instance000.parquet", "instance001.checkpoint"]
+    loads = []
+    real_load = module.load_checkpoint
+    monkeypatch.setattr(module, "load_checkpoint", lambda *a: loads.append(a[0].name) or real_load(*a))
+    before = chunks
     resumed = hipmdp.collect(GRID, PAIR, episodes=6, seed=0, quiet=True, jobs=1, out=tmp_path / "out")
-    assert chunks < 17 + len(reference) / 50 + 2
+    assert loads == ["instance001.checkpoint"]
+    # One report for the finished instance, and one per chunk that was missing of the other.
+    assert chunks - before <= 1 + 2 * 12 - 16 + 1
     assert same(resumed, reference)
+    assert not (tmp_path / "out" / "instance001.checkpoint").exists()
     with pytest.raises(ValueError, match="holds another collection"):
         hipmdp.collect(GRID, PAIR, episodes=7, seed=0, quiet=True, out=tmp_path / "out")
+
+
+def test_ctrl_c_stops_all_threads_with_a_checkpoint(tmp_path, monkeypatch):
+    """The main thread is interrupted while two workers run: both stop at a chunk's edge and keep what they have."""
+    import threading
+
+    monkeypatch.setattr(module, "CHUNK_STEPS", 50)
+    reached = threading.Event()
+    real_show = module.Progress.show
+
+    def show(self, done, text=""):
+        reached.set()
+        real_show(self, done, text)
+
+    monkeypatch.setattr(module.Progress, "show", show)
+
+    class Pool(module.ThreadPoolExecutor):
+        def map(self, *arguments):
+            super().map(*arguments)
+            assert reached.wait(60)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "ThreadPoolExecutor", Pool)
+    with pytest.raises(KeyboardInterrupt):
+        hipmdp.collect(GRID, PAIR, episodes=500, seed=0, quiet=True, jobs=2, out=tmp_path / "out")
+    assert threading.active_count() < 20
+    assert sorted(p.name for p in (tmp_path / "out").iterdir())[1:] == [
+        "instance000.checkpoint",
+        "instance001.checkpoint",
+    ]
+
+
+def test_drawn_instances_of_collect_and_of_learn_policy_differ():
+    """`None` draws an instance; the same seed must not meet in testing what it met in training."""
+    acrobot = hipmdp.make("acrobot")
+    drawn = hipmdp.collect(acrobot, [None, None], episodes=1, seed=3, quiet=True)
+    model = hipmdp.pretrain(drawn)
+    met = hipmdp.learn_policy(model, acrobot, None, episodes=1, seed=3, quiet=True)
+    lengths = {round(theta["l1"], 6) for theta in drawn.thetas.values()} | {round(float(met.theta.l1), 6)}
+    assert len(lengths) == 3
 
 
 @pytest.mark.parametrize(

@@ -58,13 +58,13 @@ def test_standardisation_comes_from_the_batch(batch):
 
 
 def test_blind_follows_one_policy_and_learns_nothing():
-    model = hipmdp.train_blind(GRID, "train", episodes=6, seed=0, quiet=True)
+    model = hipmdp.train_blind(GRID, "train", episodes=20, seed=0, quiet=True)
     run = hipmdp.learn_policy(model, GRID, {"theta": 0}, episodes=4, seed=1)
     assert run.method == "blind"
     assert len(set(run.returns.tolist())) == 1
     assert run.learning_returns.shape == (4,)
     assert run.transitions.episode_count == 4
-    again = hipmdp.train_blind(GRID, "train", episodes=6, seed=0, quiet=True)
+    again = hipmdp.train_blind(GRID, "train", episodes=20, seed=0, quiet=True)
     np.testing.assert_array_equal(model.policy.layers[0].weight, again.policy.layers[0].weight)
 
 

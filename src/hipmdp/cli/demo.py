@@ -18,8 +18,9 @@ from hipmdp.families.acrobot import Acrobot, foot_height
 from hipmdp.families.drawing import BLUE, FAINT, GREEN, INK, draw_grid, draw_hiv
 from hipmdp.families.family import AbstractFamily, Theta
 from hipmdp.families.hiv import HIV
+from hipmdp.families.instance_sets import Instance
 from hipmdp.families.rollout import Episode, mean_return, rollouts, success_rate
-from hipmdp.families.scripted import SCRIPTED, random_policy
+from hipmdp.families.scripted import SCRIPTED, Schedule, constant_policy, random_policy
 
 EPISODES = 100
 
@@ -102,6 +103,16 @@ def _path(episode: Episode, lane: int) -> np.ndarray:
     return np.concatenate([episode.states[lane, :1], episode.next_states[lane, :steps]])
 
 
+def _one_lane(theta: Theta) -> tuple[Any, Theta]:
+    return jax.random.split(jax.random.key(0), 1), jax.tree.map(lambda leaf: leaf[None], theta)
+
+
+def _follow(family: AbstractFamily, patient: Instance) -> Episode:
+    """The best schedule known for a patient, replayed."""
+    actions = jnp.asarray([int(a) for a in patient.source["actions"]], jnp.int32)
+    return rollouts(family, Schedule(actions), *_one_lane(patient.theta))
+
+
 def _picture(rows: list[_Row]) -> Figure:
     figure = Figure(figsize=(13, 8.2), dpi=110, layout="constrained")
     axes: Any = figure.subplots(2, 3)
@@ -127,11 +138,20 @@ def _picture(rows: list[_Row]) -> Figure:
         title="acrobot: pump (solid), random (dotted)",
     )
     ax.legend(frameon=False, fontsize=8)
-    hiv = [row for row in rows if isinstance(row.family, HIV)]
-    for ax, row in zip(axes[1], hiv, strict=True):
-        run = row.random
-        draw_hiv(ax, _path(run, 0), np.asarray(run.actions[0]), row.family.horizon, legend=ax is axes[1, 1])
-        ax.set_title(f"HIV, {row.label}: random treatment", pad=44 if ax is axes[1, 1] else 6)
+    hiv = next(row.family for row in rows if isinstance(row.family, HIV))
+    baseline = next(row for row in rows if isinstance(row.family, HIV)).random
+    patient = hiv.instances("test")[0]
+    healed = _follow(hiv, patient)
+    untreated = rollouts(hiv, constant_policy(0), *_one_lane(patient.theta))
+    for ax, title, run in (
+        (axes[1, 0], "baseline patient, random treatment", baseline),
+        (axes[1, 1], f"{patient.label}, untreated", untreated),
+        (axes[1, 2], f"{patient.label}, best schedule known", healed),
+    ):
+        run = Episode(*(np.asarray(leaf) for leaf in run))  # type: ignore[arg-type]
+        middle = ax is axes[1, 1]
+        draw_hiv(ax, _path(run, 0), np.asarray(run.actions[0]), hiv.horizon, legend=middle)
+        ax.set_title(f"HIV, {title}", pad=44 if middle else 6)
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_color(FAINT)
     return figure

@@ -57,7 +57,9 @@ def instances(
     count = 2 if family == "grid" else draws
     progress = Console(stderr=True)
     command = (
-        f"hipmdp instances {family}" + (f" --sd {sd:g}" if sd is not None else "") + f" --draws {draws} --seeds {seeds}"
+        f"hipmdp instances {family}"
+        + (f" --sd {sd:g}" if sd is not None else "")
+        + f" --draws {draws} --seeds {seeds} --audit {audit}"
     )
 
     def say(text: str) -> None:
@@ -66,18 +68,17 @@ def instances(
     chosen = worth_searching(member, count, audit)
     first = [(draw, seed) for draw in chosen for seed in (-1, 0)]
     run_tasks(family, options, directory, first, jobs, say)
-    content = assemble(member, directory, count, command)
+    content = assemble(member, directory, count, command, audit)
     write_instances(content, path)
     # The test set first, and the file after each set: stopped early, the numbers that matter most are there.
     for name in ("test", "partial", "train32"):
         kept = [row["draw"] for row in content["sets"].get(name, [])]
         run_tasks(family, options, directory, [(d, s) for d in kept for s in range(1, seeds)], jobs, say)
-        content = assemble(member, directory, count, command)
+        content = assemble(member, directory, count, command, audit)
         write_instances(content, path)
     console = Console()
     console.print(
-        f"{family}: {content['controllable']} of {count} well-behaved draws are controllable "
-        f"({content['controllable'] / count:.0%}; {content['searched']} searched)"
+        f"{family}: {content['controllable']} of {content['searched']} searched draws are controllable"
         + (f", {content['partial']} more improve at least twofold" if SIZES[family].partial else ""),
         highlight=False,
     )

@@ -26,7 +26,7 @@ class DDQNConfig:
     epsilon_floor: float = 0.0
     """Smallest ε (paper: none; released code: 0.15)."""
     discount: float = 0.99
-    """γ (not in the paper; released code)."""
+    """γ (not in the paper; released code). `preset` puts the family's own here."""
     priority_exponent: float = 0.2
     """Exponent a of prioritized replay (paper)."""
     importance_exponent: float = 0.1

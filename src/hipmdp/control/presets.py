@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from hipmdp.control.config import DDQNConfig
 from hipmdp.families.checks import known_name
+from hipmdp.families.specification import Specification
 
 PAPER: dict[str, DDQNConfig] = {
     "grid": DDQNConfig(reward_scale=1e-2),
@@ -22,6 +23,7 @@ DEFAULT: dict[str, DDQNConfig] = {
 PRESETS = {"paper": PAPER, "default": DEFAULT}
 
 
-def preset(name: str, family: str) -> DDQNConfig:
-    """The settings `name` for a family; a system of the user's own takes plain values."""
-    return PRESETS[known_name("preset", name, PRESETS)].get(family, DDQNConfig())
+def preset(name: str, specification: Specification) -> DDQNConfig:
+    """The settings `name` for a family, with the family's γ; a system of the user's own takes plain values."""
+    config = PRESETS[known_name("preset", name, PRESETS)].get(specification.family, DDQNConfig())
+    return replace(config, discount=specification.discount)

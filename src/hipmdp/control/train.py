@@ -1,6 +1,6 @@
 """The host's loop around the learner: chunks of ticks, with what happened handed out at their edges."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -39,6 +39,29 @@ def new_learner(specification: Specification, config: DDQNConfig, episodes: int,
 def finished(state: LearnerState, episodes: int) -> bool:
     """All episodes below `episodes` were started and none is under way."""
     return int(state.started) >= episodes and not bool(jnp.any(state.lanes.active))
+
+
+def train_in_stages(
+    config: DDQNConfig, environment: Environment, contexts: Any, state: LearnerState, stages: Iterable[int]
+) -> Iterator[Chunk]:
+    """Stop after each number of episodes in `stages`, with no episode under way, and hand out what happened since.
+
+    Lanes that have run out of episodes wait for the others at each stop.
+    """
+    # One episode's worth of ticks: whatever is asked for, nothing else has to be compiled.
+    ticks = -(-environment.horizon // config.steps_per_phase) + 1
+    for stage in stages:
+        parts = []
+        for chunk in train(config, environment, contexts, state, stage, ticks):
+            state = chunk.state
+            parts.append(chunk.rows)
+        if parts:
+            yield Chunk(state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts))
+
+
+def copied(network: QNetwork) -> QNetwork:
+    """A copy that outlives the chunk: the learner's own arrays are donated to the next one."""
+    return jax.tree.map(jnp.copy, network)
 
 
 def train(

@@ -32,6 +32,7 @@ class Transitions:
         self.thetas = dict(thetas or {})
         self._chunks: tuple[dict[str, np.ndarray], ...] = (_checked(specification, columns),)
         self._joined: dict[str, np.ndarray] | None = None
+        self._ids: set[tuple[int, int]] | None = None
 
     def __len__(self) -> int:
         return sum(len(chunk["action"]) for chunk in self._chunks)
@@ -55,7 +56,7 @@ class Transitions:
     @property
     def episode_count(self) -> int:
         """Number of episodes of all instances together."""
-        return len(np.unique(np.stack([self.instance, self.episode], axis=1), axis=0)) if len(self) else 0
+        return len(self._episode_ids())
 
     def extended(self, more: "Transitions") -> "Transitions":
         """This log followed by `more`. Nothing is copied until a column is read."""
@@ -64,7 +65,30 @@ class Transitions:
                 f"Cannot join transitions of {self.specification.family!r} and {more.specification.family!r}: "
                 "their specifications differ."
             )
-        return _from_chunks(self.specification, (*self._chunks, *more._chunks), {**self.thetas, **more.thetas})
+        both = self._episode_ids() & more._episode_ids()
+        if both:
+            instance, episode = min(both)
+            raise ValueError(
+                f"Both logs hold episode {episode} of instance {instance}: use `renumbered` if the systems differ."
+            )
+        for instance, theta in more.thetas.items():
+            if self.thetas.get(instance, theta) != theta:
+                raise ValueError(f"The two logs give instance {instance} different parameters: use `renumbered`.")
+        longer = _from_chunks(self.specification, (*self._chunks, *more._chunks), {**self.thetas, **more.thetas})
+        longer._ids = self._episode_ids() | more._episode_ids()
+        return longer
+
+    def renumbered(self, first: int) -> "Transitions":
+        """The same log with its instances called `first`, `first` + 1, … in order."""
+        new = {old: first + k for k, old in enumerate(self.instances)}
+        columns = {**self._columns(), "instance": np.vectorize(new.__getitem__, otypes=[np.int32])(self.instance)}
+        return _from_chunks(self.specification, (columns,), {new[i]: theta for i, theta in self.thetas.items()})
+
+    def _episode_ids(self) -> set[tuple[int, int]]:
+        if self._ids is None:
+            pairs = [np.unique(np.stack([c["instance"], c["episode"]], axis=1), axis=0) for c in self._chunks]
+            self._ids = {(int(i), int(e)) for part in pairs for i, e in part}
+        return self._ids
 
     def select(self, mask: np.ndarray) -> "Transitions":
         """The rows where `mask` holds (or that it indexes)."""
@@ -127,7 +151,8 @@ def _from_chunks(
 ) -> Transitions:
     """Without checking again what was checked before."""
     result = Transitions.__new__(Transitions)
-    result.specification, result.thetas, result._chunks, result._joined = specification, thetas, chunks, None
+    result.specification, result.thetas, result._chunks = specification, thetas, chunks
+    result._joined, result._ids = None, None
     return result
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
 
 from hipmdp.families.acrobot import Acrobot
 from hipmdp.families.checks import known_name
@@ -61,6 +62,8 @@ def file_name(family: AbstractFamily) -> str:
 @functools.cache
 def _read(name: str) -> dict[str, Any]:
     path = resources.files("hipmdp.families").joinpath("instances", name)
+    if not path.is_file():
+        raise ValueError(f"This installation has no frozen instances {name!r}: make them with `hipmdp instances`.")
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -82,10 +85,10 @@ def frozen_instances(family: AbstractFamily, name: str) -> list[Instance]:
     ]
 
 
-def resolve_instance(family: AbstractFamily, instance: Any, seed: int = 0) -> Theta:
-    """θ_b from any of the forms users may give: θ, a dict by name, "test:3", or None (drawn with the seed)."""
+def resolve_instance(family: AbstractFamily, instance: Any, key: PRNGKeyArray) -> Theta:
+    """θ_b from any of the forms users may give: θ, a dict by name, "test:3", or None (drawn with `key`)."""
     if instance is None:
-        return jax.tree.map(lambda leaf: leaf[0], family.draw_instances(jax.random.key(seed), 1))
+        return jax.tree.map(lambda leaf: leaf[0], family.draw_instances(key, 1))
     if isinstance(instance, Instance):
         return instance.theta
     if isinstance(instance, str):
@@ -102,7 +105,7 @@ def frozen_instance(family: AbstractFamily, label: str) -> Instance:
     return members[int(position)]
 
 
-def resolve_instances(family: AbstractFamily, instances: Any, seed: int = 0) -> list[Theta]:
+def resolve_instances(family: AbstractFamily, instances: Any, key: PRNGKeyArray) -> list[Theta]:
     """θ_b's from a count (the first n of `train32`, or of `train` on grid), a set's name, or a list of any form."""
     if isinstance(instances, bool) or instances is None:
         raise ValueError(f"instances must be a number, the name of a set or a list, got {instances!r}.")
@@ -113,12 +116,12 @@ def resolve_instances(family: AbstractFamily, instances: Any, seed: int = 0) -> 
         return [member.theta for member in members[:instances]]
     if isinstance(instances, str):
         if ":" in instances:
-            return [resolve_instance(family, instances)]
+            return [resolve_instance(family, instances, key)]
         return [member.theta for member in frozen_instances(family, instances)]
     if isinstance(instances, (list, tuple)) and not isinstance(instances, type(family.baseline)):
         if not instances:
             raise ValueError("instances must name at least one instance, got an empty list.")
-        return [resolve_instance(family, instance, seed + i) for i, instance in enumerate(instances)]
+        return [resolve_instance(family, instance, jax.random.fold_in(key, i)) for i, instance in enumerate(instances)]
     return [family.theta(instances)]
 
 

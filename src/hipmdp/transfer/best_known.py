@@ -4,6 +4,8 @@ Every (draw, seed) search is one small file in a work directory, written once an
 numbered; controllable ones fill `test` first, then `train32`, whose first members are `train`.
 """
 
+import dataclasses
+import functools
 import json
 import os
 import threading
@@ -46,6 +48,7 @@ SIZES = {
 }
 
 
+@functools.cache
 def draws(family: AbstractFamily, count: int) -> list[Theta]:
     """The first `count` numbered well-behaved draws (on grid: the two classes)."""
     if family.name == "grid":
@@ -54,6 +57,7 @@ def draws(family: AbstractFamily, count: int) -> list[Theta]:
     return [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(count)]
 
 
+@functools.cache
 def worth_searching(family: AbstractFamily, count: int, audit: int) -> list[int]:
     """Numbers of the draws to search: the first `audit` in any case, later ones only if they look controllable."""
     if not isinstance(family, HIV):
@@ -70,8 +74,13 @@ def _task(name: str, options: dict[str, Any], draw: int, seed: int, path: str) -
     family = make(name, **options)
     theta = draws(family, draw + 1)[draw]
     result = baselines(family, theta) if seed < 0 else search(family, theta, seed)
+    record = {"draw": draw, "seed": seed, "theta": _by_name(theta), **result}
     with whole_file(Path(path)) as temporary:
-        temporary.write_text(json.dumps({"draw": draw, "seed": seed, **result}))
+        temporary.write_text(json.dumps(record))
+
+
+def _by_name(theta: Theta) -> dict[str, float]:
+    return {name: float(value) for name, value in theta._asdict().items()}
 
 
 def _end_with_parent(parent: int) -> None:
@@ -102,7 +111,8 @@ def run_tasks(
     missing = [task for task in tasks if not task_path(work, *task).exists()]
     if not missing:
         return
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    given = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{given} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     begin = time.perf_counter()
     pool = ProcessPoolExecutor(
         jobs, mp_context=get_context("spawn"), initializer=_end_with_parent, initargs=(os.getpid(),)
@@ -126,16 +136,19 @@ def collected(work: Path, draw: int) -> dict[str, Any] | None:
         return None
     base = json.loads(base_path.read_text())
     results = [json.loads(path.read_text()) for path in searches]
-    best = max((r["best"] for r in results), key=lambda b: b["return"])
-    if base["scripted"] > best["return"]:
-        best = {"return": base["scripted"], "method": "scripted", "rule": base["scripted_rule"]}
+    candidates = [r[kind] for r in results for kind in ("best", "succeeding") if r[kind] is not None]
+    candidates.append({"return": base["scripted"], "method": "scripted", "rule": base["scripted_rule"]})
+    candidates.append({"return": base["constant"], "method": "constant"})
+    best = max(candidates, key=lambda c: c["return"])
+    healing = [r["succeeding"] for r in results if r["succeeding"] is not None]
     # The first search alone decides who is controllable, so that more searches never reshuffle the sets.
     first = next(r for r in results if r["seed"] == 0)
     return {
         **base,
         "best": best,
         "controllable": first["succeeding"] is not None,
-        "ever_succeeded": any(r["succeeding"] is not None for r in results),
+        "ever_succeeded": bool(healing),
+        "succeeding": max(healing, key=lambda c: c["return"]) if healing else None,
         "searches": len(results),
     }
 
@@ -146,22 +159,26 @@ def is_partial(found: dict[str, Any]) -> bool:
     return not found["ever_succeeded"] and simple > 0 and found["best"]["return"] >= 2 * simple
 
 
-def assemble(family: AbstractFamily, work: Path, count: int, command: str) -> dict[str, Any]:
+def assemble(family: AbstractFamily, work: Path, count: int, command: str, audit: int = 0) -> dict[str, Any]:
     """The content of the family's file from all finished searches among the first `count` draws."""
     sizes = SIZES[family.name]
     known = [(i, collected(work, i)) for i in range(count)]
     done = [(i, found) for i, found in known if found is not None]
     thetas = draws(family, count)
+    for i, found in done:
+        if "theta" in found and found["theta"] != _by_name(thetas[i]):
+            raise ValueError(f"The searches in {str(work)!r} are of other instances: give another --work.")
 
     def row(i: int, found: dict[str, Any]) -> dict[str, Any]:
         source = {k: v for k, v in found["best"].items() if k != "return"}
         return {
             "draw": i,
-            "theta": {k: float(v) for k, v in thetas[i]._asdict().items()},
+            "theta": _by_name(thetas[i]),
             "random": found["random"],
             "constant": found["constant"],
             "scripted": found["scripted"],
             "best_known": found["best"]["return"],
+            "best_succeeding": None if found["succeeding"] is None else found["succeeding"]["return"],
             "source": {
                 **source,
                 "searches": found["searches"],
@@ -181,12 +198,25 @@ def assemble(family: AbstractFamily, work: Path, count: int, command: str) -> di
         sets["partial"] = partial
     return {
         "family": family.name,
-        "options": {name: getattr(family, name) for name in family.__dataclass_fields__},
+        "options": {field.name: getattr(family, field.name) for field in dataclasses.fields(family)},
         "draws": count,
         "searched": len(done),
+        "audit": _audit(family, [(i, found) for i, found in done if i < audit], count),
         "controllable": len(good),
         "partial": sum(is_partial(found) for _, found in done),
         "sets": sets,
+    }
+
+
+def _audit(family: AbstractFamily, done: list[tuple[int, dict[str, Any]]], count: int) -> dict[str, int]:
+    """Of the draws that were all searched: how many are controllable, and how many of those looked hopeless."""
+    looked = set(worth_searching(family, count, 0))
+    good = [i for i, found in done if found["controllable"]]
+    return {
+        "draws": len(done),
+        "controllable": len(good),
+        "controllable_but_unpromising": sum(i not in looked for i in good),
+        "promising": len(looked),
     }
 
 

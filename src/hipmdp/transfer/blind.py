@@ -3,16 +3,20 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from hipmdp.control.config import DDQNConfig
 from hipmdp.control.evaluate import greedy_episodes
 from hipmdp.control.presets import preset as control_preset
-from hipmdp.control.train import new_learner, train
+from hipmdp.control.train import copied, new_learner, train_in_stages
 from hipmdp.families.family import AbstractFamily
 from hipmdp.families.instance_sets import resolve_instances, stack_thetas
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.progress import Progress
+
+LOOKS = 20
+"""How often the policy is looked at on the way."""
 
 
 def train_blind(
@@ -29,23 +33,28 @@ def train_blind(
     The network that is kept is the one whose greedy policy had the best mean rank on the *training* instances, looked
     at 20 times on the way: late DDQN policies are not always the best ones.
     """
-    thetas = resolve_instances(family, instances, seed)
+    if episodes < LOOKS:
+        raise ValueError(f"episodes must be at least {LOOKS}, got {episodes}.")
+    key = jax.random.key(seed)
+    thetas = resolve_instances(family, instances, jax.random.fold_in(key, 3_000_001))
     stacked = stack_thetas(thetas)
-    config = config or control_preset(preset, family.name)
+    config = config or control_preset(preset, family.specification)
     spec = family.specification
-    state = new_learner(spec, config, episodes, jax.random.key(seed))
-    ticks = max(1, episodes * spec.horizon // (config.steps_per_phase * config.lanes * 20))
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 79), len(thetas))
+    state = new_learner(spec, config, episodes, key)
+    count = family.evaluation_episodes
+    lanes = jax.tree.map(lambda leaf: jnp.repeat(leaf, count, axis=0), stacked)
+    keys = jax.random.split(jax.random.fold_in(key, 3_000_002), len(thetas) * count)
+    stages = [episodes * (look + 1) // LOOKS for look in range(LOOKS)]
     progress = Progress("blind, episode", episodes, quiet=quiet)
     networks, scores = [], []
-    for chunk in train(config, family, stacked, state, episodes, ticks):
-        greedy = greedy_episodes(family, chunk.state.online, stacked, keys)
-        returns = np.sum(np.asarray(greedy.rewards, np.float64), axis=-1)
-        networks.append(jax.tree.map(np.asarray, chunk.state.online))
+    for stage, chunk in zip(stages, train_in_stages(config, family, stacked, state, stages), strict=True):
+        greedy = greedy_episodes(family, chunk.state.online, lanes, keys)
+        returns = np.sum(np.asarray(greedy.rewards, np.float64), axis=-1).reshape(len(thetas), count).mean(axis=1)
+        networks.append(copied(chunk.state.online))
         scores.append(returns)
-        progress.show(min(int(chunk.state.started), episodes), f"(median greedy return {np.median(returns):.4g})")
+        progress.show(stage, f"(median greedy return {np.median(returns):.4g})")
     progress.close()
     # Ranks, because returns of different instances differ by powers of ten.
-    ranks = np.argsort(np.argsort(np.asarray(scores), axis=0), axis=0).mean(axis=1)
-    best = jax.tree.map(jax.numpy.asarray, networks[int(np.argmax(ranks))])
-    return Model("blind", spec, spec.state_centre, spec.state_scale, best)
+    table = np.asarray(scores)
+    beaten = (table[:, None, :] > table[None, :, :]).mean(axis=(1, 2))
+    return Model("blind", spec, spec.state_centre, spec.state_scale, networks[int(np.argmax(beaten))])

@@ -24,6 +24,8 @@ from hipmdp.families.family import AbstractFamily, Theta
 from hipmdp.families.instance_sets import resolve_instances
 from hipmdp.transfer.progress import Progress
 
+DRAW_STREAM = 1_000_001
+"""Key stream of instances that are drawn (`None`), apart from the streams of the runs on them."""
 CHUNK_STEPS = 1000
 """Steps of a lane between two chunk edges: about half a second."""
 CHECKPOINT_CHUNKS = 20
@@ -48,15 +50,20 @@ def collect(
     """
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}.")
-    thetas = resolve_instances(family, instances, seed)
-    config = control_preset(preset, family.name)
+    thetas = resolve_instances(family, instances, jax.random.fold_in(jax.random.key(seed), DRAW_STREAM))
+    config = control_preset(preset, family.specification)
     directory = None if out is None else output_directory(Path(out))
     if directory is not None:
         _check_same_work(directory, family, thetas, episodes, seed, config)
     progress = Progress("collect, episode", episodes * len(thetas), quiet=quiet)
     counts = [0] * len(thetas)
+    seen: set[int] = set()
 
     def report(index: int, done: int, last_return: float) -> None:
+        if index not in seen:
+            # What an earlier call did (all but this first chunk) says nothing about the speed of this one.
+            seen.add(index)
+            progress.skip(done - 1)
         counts[index] = done
         progress.show(sum(counts), f"(instance {index}: {done}, return {last_return:.4g})")
 
@@ -110,7 +117,7 @@ def _collect_one(
         due = number % CHECKPOINT_CHUNKS == 0 or stop.is_set()
         if checkpoint is not None and due and not finished(state, episodes):
             _save(checkpoint, state, parts)
-        if stop.is_set():
+        if stop.is_set() and not finished(state, episodes):
             raise InterruptedError(f"The collection of instance {index} was stopped.")
         report(index, min(int(state.started), episodes), last)
     result = rows_to_transitions(family, parts, index, theta)

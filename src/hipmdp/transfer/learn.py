@@ -10,7 +10,7 @@ from hipmdp.control import learner
 from hipmdp.control.evaluate import greedy_episodes, repeat_theta
 from hipmdp.control.network import QNetwork
 from hipmdp.control.presets import preset as control_preset
-from hipmdp.control.train import train
+from hipmdp.control.train import train_in_stages
 from hipmdp.data.transitions import Transitions
 from hipmdp.families.family import AbstractFamily, Theta
 from hipmdp.families.instance_sets import resolve_instance
@@ -20,12 +20,14 @@ from hipmdp.transfer.model import Model
 from hipmdp.transfer.progress import Progress
 from hipmdp.transfer.run import Run
 
+MEETING_STREAM, EVALUATION_STREAM, LIVING_STREAM = 2_000_001, 2_000_002, 2_000_003
+"""Key streams of the drawn instance, of evaluation (which learning must not see), and of a fixed policy's episodes."""
+
 
 def evaluate(family: AbstractFamily, network: QNetwork, theta: Theta, seed: int) -> Episode:
     """Greedy evaluation episodes in the real environment (20 on grid and acrobot, 1 on HIV)."""
     count = family.evaluation_episodes
-    # A key of its own: evaluation must not be seen by learning.
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 77), count)
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), EVALUATION_STREAM), count)
     return greedy_episodes(family, network, repeat_theta(theta, count), keys)
 
 
@@ -48,7 +50,7 @@ def learn_policy(
         )
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}.")
-    theta = resolve_instance(family, instance, seed)
+    theta = resolve_instance(family, instance, jax.random.fold_in(jax.random.key(seed), MEETING_STREAM))
     if model.method == "blind":
         return _follow_blind(model, family, theta, episodes, seed)
     return _learn_model_free(model, family, theta, episodes, seed, preset, quiet)
@@ -58,27 +60,23 @@ def _learn_model_free(
     model: Model, family: AbstractFamily, theta: Theta, episodes: int, seed: int, preset: str, quiet: bool
 ) -> Run:
     """DDQN directly on the instance, as the paper's model-free baseline: one lane, one episode after the other."""
-    config = control_preset(preset, family.name)
+    config = control_preset(preset, family.specification)
     network_key, learner_key = jax.random.split(jax.random.key(seed))
     network = model.new_network(config, network_key)
     state = learner.init(network, config, episodes * family.horizon, learner_key)
-    # Enough ticks for any one episode; those after its end are skipped.
-    ticks = -(-family.horizon // config.steps_per_phase) + 1
     progress = Progress("model-free, episode", episodes, quiet=quiet)
     returns, successes, learning, seconds, rows = [], [], [], [], []
-    for episode in range(episodes):
-        begin = time.perf_counter()
-        parts = []
-        for chunk in train(config, family, repeat_theta(theta, 1), state, episode + 1, ticks):
-            parts.append(chunk.rows)
-            state = chunk.state
-        learning.append(sum(float(np.sum(part.experience.reward, dtype=np.float64)) for part in parts))
+    begin = time.perf_counter()
+    for chunk in train_in_stages(config, family, repeat_theta(theta, 1), state, range(1, episodes + 1)):
+        state = chunk.state
+        rows.append(chunk.rows)
+        learning.append(float(np.sum(chunk.rows.experience.reward, dtype=np.float64)))
         seconds.append(time.perf_counter() - begin)
         greedy = evaluate(family, state.online, theta, seed)
         returns.append(mean_return(greedy))
         successes.append(success_rate(family, greedy))
-        rows += parts
-        progress.show(episode + 1, f"(greedy return {returns[-1]:.4g})")
+        progress.show(len(returns), f"(greedy return {returns[-1]:.4g})")
+        begin = time.perf_counter()
     progress.close()
     lived = rows_to_transitions(family, rows, 0, theta)
     return Run(
@@ -90,7 +88,7 @@ def _learn_model_free(
 def _follow_blind(model: Model, family: AbstractFamily, theta: Theta, episodes: int, seed: int) -> Run:
     """One policy for all: nothing is learned on the instance."""
     assert model.policy is not None
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 78), episodes)
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), LIVING_STREAM), episodes)
     begin = time.perf_counter()
     lived = greedy_episodes(family, model.policy, repeat_theta(theta, episodes), keys)
     learning = np.sum(np.asarray(lived.rewards, np.float64), axis=-1)

@@ -8,13 +8,17 @@ import time
 class Progress:
     """One line that is rewritten on a terminal, or a new line every ten seconds elsewhere."""
 
-    def __init__(self, title: str, total: int, *, quiet: bool = False, done: int = 0) -> None:
-        self._title, self._total, self._quiet, self._first = title, total, quiet, done
+    def __init__(self, title: str, total: int, *, quiet: bool = False) -> None:
+        self._title, self._total, self._quiet, self._first = title, total, quiet, 0
         self._begin = time.monotonic()
         self._last = self._begin
         self._terminal = sys.stderr.isatty()
         self._lock = threading.Lock()
         self._shown = False
+
+    def skip(self, done: int) -> None:
+        """`done` more were there before this call: they do not count for the time that is left."""
+        self._first += done
 
     def show(self, done: int, text: str = "") -> None:
         """Tell that `done` of the total are done; `text` says how well."""

@@ -10,10 +10,11 @@ import numpy as np
 
 from hipmdp.control.config import DDQNConfig
 from hipmdp.control.evaluate import greedy_episodes, repeat_theta
+from hipmdp.control.network import QNetwork
 from hipmdp.control.presets import DEFAULT
-from hipmdp.control.train import new_learner, train
+from hipmdp.control.train import copied, new_learner, train
 from hipmdp.families.family import AbstractFamily, Theta
-from hipmdp.families.rollout import Episode, Policy, mean_return, rollouts, success_rate
+from hipmdp.families.rollout import Policy, mean_return, rollouts, success_rate
 from hipmdp.families.scripted import SCRIPTED, Schedule, constant_policy, random_policy
 
 BASELINE_EPISODES = 200
@@ -43,65 +44,61 @@ SEARCH: dict[str, SearchConfig] = {
 }
 
 
-def evaluation_keys(family: AbstractFamily) -> Any:
-    """The same starts for every evaluation of every policy, so that returns compare like with like."""
-    return jax.random.split(jax.random.key(20170618), family.evaluation_episodes)
+def final_keys(family: AbstractFamily) -> Any:
+    """The starts on which every return that is stored was measured: the searched policy's and the simple ones'."""
+    return jax.random.split(jax.random.key(1706), 1 if family.fixed_start else BASELINE_EPISODES)
 
 
-def _record(family: AbstractFamily, greedy: Episode, **source: Any) -> dict[str, Any]:
-    record = {
-        "return": mean_return(greedy),
-        "success": success_rate(family, greedy),
-        **source,
-    }
+def _measured(family: AbstractFamily, theta: Theta, network: QNetwork) -> dict[str, Any]:
+    keys = final_keys(family)
+    episodes = greedy_episodes(family, network, repeat_theta(theta, len(keys)), keys)
+    record: dict[str, Any] = {"return": mean_return(episodes), "success": success_rate(family, episodes)}
     if family.fixed_start:
         # One deterministic episode: its actions prove the return.
-        record["actions"] = "".join(str(int(a)) for a in np.asarray(greedy.actions[0]))
+        record["actions"] = "".join(str(int(a)) for a in np.asarray(episodes.actions[0]))
     return record
 
 
 def search(family: AbstractFamily, theta: Theta, seed: int, config: SearchConfig | None = None) -> dict[str, Any]:
     """The best greedy policy met in one long DDQN run: its return, success, and (fixed start) its actions.
 
-    `healing` is the best one among those that succeed in every episode, or None.
+    `succeeding` is the best one among those that succeeded in every episode in which they were tried, or None. Policies
+    are chosen on 20 starts and then measured on 200 others, so that luck in choosing is not counted as skill.
     """
     config = config or SEARCH[family.name]
     begin = time.perf_counter()
-    keys = evaluation_keys(family)
+    keys = jax.random.split(jax.random.key(20170618), family.evaluation_episodes)
     lanes = repeat_theta(theta, len(keys))
-    contexts = repeat_theta(theta, 1)
     state = new_learner(family.specification, config.learner, config.episodes, jax.random.key(seed))
-    best: dict[str, Any] | None = None
-    succeeding: dict[str, Any] | None = None
-    for chunk in train(config.learner, family, contexts, state, config.episodes, config.ticks):
-        episodes = greedy_episodes(family, chunk.state.online, lanes, keys)
-        found = _record(
-            family, episodes, method="ddqn", seed=seed, episode=int(chunk.state.started), episodes=config.episodes
-        )
-        if best is None or found["return"] > best["return"]:
-            best = found
-        if found["success"] == 1 and (succeeding is None or found["return"] > succeeding["return"]):
-            succeeding = found
-    return {"best": best, "succeeding": succeeding, "seconds": round(time.perf_counter() - begin, 1)}
+    # name: (return when chosen, network, episode)
+    chosen: dict[str, tuple[float, QNetwork, int]] = {}
+    for chunk in train(config.learner, family, repeat_theta(theta, 1), state, config.episodes, config.ticks):
+        tried = greedy_episodes(family, chunk.state.online, lanes, keys)
+        value, succeeds = mean_return(tried), success_rate(family, tried) == 1
+        for name in ("best", "succeeding") if succeeds else ("best",):
+            if name not in chosen or value > chosen[name][0]:
+                chosen[name] = value, copied(chunk.state.online), int(chunk.state.started)
+    found: dict[str, Any] = {"best": None, "succeeding": None}
+    for name, (_, network, episode) in chosen.items():
+        source = {"method": "ddqn", "seed": seed, "episode": episode, "episodes": config.episodes}
+        found[name] = {**_measured(family, theta, network), **source}
+    return {**found, "seconds": round(time.perf_counter() - begin, 1)}
 
 
 def baselines(family: AbstractFamily, theta: Theta) -> dict[str, Any]:
     """Mean returns of the random policy, each constant action and the family's scripted rule."""
-    keys = jax.random.split(jax.random.key(1706), BASELINE_EPISODES)
-    lanes = repeat_theta(theta, BASELINE_EPISODES)
 
-    def value(policy: Policy, count: int = BASELINE_EPISODES) -> float:
-        part = jax.tree.map(lambda leaf: leaf[:count], lanes)
-        return mean_return(rollouts(family, policy, keys[:count], part))
+    def value(policy: Policy, keys: Any) -> float:
+        return mean_return(rollouts(family, policy, keys, repeat_theta(theta, len(keys))))
 
-    few = 1 if family.fixed_start else BASELINE_EPISODES
-    constants = [value(constant_policy(a), few) for a in range(family.specification.action_count)]
+    keys = final_keys(family)
+    constants = [value(constant_policy(a), keys) for a in range(family.specification.action_count)]
     label, rule = SCRIPTED[family.name]
     return {
-        "random": value(random_policy(family)),
+        "random": value(random_policy(family), jax.random.split(jax.random.key(1706), BASELINE_EPISODES)),
         "constants": constants,
         "constant": max(constants),
-        "scripted": value(rule, few),
+        "scripted": value(rule, keys),
         "scripted_rule": label,
     }
 
