@@ -91,7 +91,8 @@ def test_reward_in_imagination_needs_no_theta():
         assert float(GRID.reward(state, jnp.asarray(N), jnp.asarray(next_state))) == pytest.approx(reward)
 
 
-finite = st.floats(-2, 2, width=32)
+# XLA flushes subnormal numbers to zero, so they are not states.
+finite = st.floats(-2, 2, width=32, allow_subnormal=False)
 
 
 @settings(max_examples=200, deadline=None)
