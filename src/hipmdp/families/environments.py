@@ -4,6 +4,7 @@ Without `theta` an instance is drawn from the well-behaved part of the prior, at
 reset with a seed; other resets start another episode of the *same* instance, as in the paper's setting.
 """
 
+import abc
 import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
@@ -42,7 +43,7 @@ def _reset(family: AbstractFamily, seed: UInt32[Array, ""], theta: Theta) -> Flo
     return family.reset(jax.random.key(seed), theta)
 
 
-class FamilyEnv(gymnasium.Env[np.ndarray, np.int64], Generic[F]):
+class FamilyEnv(gymnasium.Env[np.ndarray, np.int64], abc.ABC, Generic[F]):
     """One instance of a family as an environment. `info` carries θ by name, for analysis only."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
@@ -120,8 +121,9 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.int64], Generic[F]):
 
     _figure_size: ClassVar[tuple[float, float]] = (5, 5)
 
+    @abc.abstractmethod
     def _draw(self, figure: Figure, states: np.ndarray, actions: np.ndarray) -> None:
-        raise NotImplementedError
+        """Draw the episode so far."""
 
     def _meet(self, theta: Theta) -> None:
         self._theta = theta
