@@ -1,7 +1,8 @@
-"""Does the Double DQN solve the true dynamics? `python benchmarks/ddqn.py [grid acrobot hiv]`
+"""Does the Double DQN solve the true dynamics? `python benchmarks/ddqn.py [grid acrobot hiv] [--fresh]`
 
 One lane, as in a real system. Greedy returns (20 evaluation episodes on grid and acrobot, 1 on HIV) are taken every
-50 episodes; reported are the best and the last, per preset, variant and seed.
+50 episodes; reported are the best and the last, per preset, variant and seed. Runs that are stored are not run again,
+unless --fresh asks for it.
 """
 
 import json
@@ -19,9 +20,11 @@ CASES: list[tuple[str, dict[str, float], str, Any, int, int]] = [
     ("grid", {"theta": 0}, "default", {}, 1000, 10),
     ("grid", {"theta": 1}, "default", {}, 1000, 10),
     ("grid", {"theta": 0}, "paper", "paper", 1000, 3),
-    ("grid", {"theta": 0}, "ε floor 0.1", {"epsilon_floor": 0.1}, 1000, 2),
-    ("grid", {"theta": 0}, "ε decay 0.99", {"epsilon_decay": 0.99}, 1000, 2),
-    ("grid", {"theta": 0}, "2 mini-batches", {"minibatches": 2}, 1000, 2),
+    ("grid", {"theta": 0}, "ε floor 0.1", {"epsilon_floor": 0.1}, 1000, 3),
+    ("grid", {"theta": 0}, "ε decay 0.99", {"epsilon_decay": 0.99}, 1000, 3),
+    ("grid", {"theta": 0}, "2 mini-batches", {"minibatches": 2}, 1000, 3),
+    ("grid", {"theta": 0}, "restarts 0.5", {"restart_share": 0.5}, 1000, 3),
+    ("grid", {"theta": 0}, "2 mini-batches, restarts 0.5", {"minibatches": 2, "restart_share": 0.5}, 1000, 3),
     ("acrobot", {}, "default", {}, 1000, 3),
     ("acrobot", {}, "paper", "paper", 1000, 1),
     ("hiv", {}, "default", {}, 2000, 2),
@@ -58,16 +61,19 @@ def one(case: tuple[str, dict[str, float], str, Any, int, int], seed: int) -> di
 
 if __name__ == "__main__":
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    families = sys.argv[1:] or list(GOAL)
+    fresh = "--fresh" in sys.argv
+    families = [word for word in sys.argv[1:] if word != "--fresh"] or list(GOAL)
     path = RESULTS / "ddqn.json"
-    # What is there stays, so that families can be measured one after the other.
-    rows = [r for r in json.loads(path.read_text())["rows"] if r["family"] not in families] if path.exists() else []
+    stored = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = [row for row in stored if not (fresh and row["family"] in families)]
+    done = {(row["family"], str(row["theta"]), row["variant"], row["seed"]) for row in rows}
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         jobs = [
             (case, seed, pool.submit(one, case, seed))
             for case in CASES
             if case[0] in families
             for seed in range(case[5])
+            if (case[0], str(case[1]), case[2], seed) not in done
         ]
         for _case, seed, future in jobs:
             rows.append(future.result())

@@ -123,6 +123,8 @@ def act(
     active = lanes.active | begin
     context = jax.tree.map(lambda leaf: leaf[episode % count], contexts)
     fresh = jax.vmap(environment.reset)(jax.random.split(reset_key, config.lanes), context)
+    if config.restart_share > 0:
+        fresh = _restart(config, jax.random.fold_in(reset_key, 1), state.replay, fresh)
     before = jnp.where(begin[:, None], fresh, lanes.state)
     time = jnp.where(begin, 0, lanes.time)
 
@@ -143,6 +145,16 @@ def act(
     )
     lanes = Lanes(outcome.state, time, episode, active & ~outcome.terminated & ~truncated)
     return state._replace(lanes=lanes, started=started, key=key), rows
+
+
+def _restart(
+    config: DDQNConfig, key: PRNGKeyArray, replay: replays.Replay, fresh: Float[Array, "lanes state"]
+) -> Float[Array, "lanes state"]:
+    """Put a share of the new episodes where some episode has been before."""
+    share_key, row_key = jax.random.split(key)
+    chosen = jax.random.uniform(share_key, (config.lanes,)) < config.restart_share
+    row = jax.random.randint(row_key, (config.lanes,), 0, jnp.maximum(replay.size, 1), jnp.int32)
+    return jnp.where((chosen & (replay.size > 0))[:, None], replay.items.state[row], fresh)
 
 
 def update(config: DDQNConfig, state: LearnerState) -> LearnerState:
