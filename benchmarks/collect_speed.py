@@ -50,8 +50,9 @@ def parts() -> list[dict[str, Any]]:
         run = eqx.filter_jit(lambda c: jax.lax.scan(lambda c, i: (body(c, i), None), c, jnp.arange(length))[0])
         return best_seconds(lambda: run(carry)) / length
 
-    def environment(s: Any, i: Any) -> Any:
-        return family.step(jax.random.key(0), s, i % 4, family.theta()).state
+    def environment(carry: Any, i: Any) -> Any:
+        s, theta = carry
+        return family.step(jax.random.key(0), s, i % 4, theta).state, theta
 
     def forward(s: Any, i: Any) -> Any:
         return s + 1e-9 * jnp.sum(network(s))
@@ -81,7 +82,7 @@ def parts() -> list[dict[str, Any]]:
 
     zero = jnp.zeros(())
     per_tick = {
-        "environment (10 steps)": steps * scanned(environment, state.lanes.state[0]),
+        "environment (10 steps)": steps * scanned(environment, (state.lanes.state[0], family.theta())),
         "Q forward for acting (10 states)": steps * scanned(forward, state.lanes.state[0]),
         "replay: add 10": scanned(add, replay),
         "replay: sample 50, set priorities": config.minibatches * scanned(sample_and_set, replay),
