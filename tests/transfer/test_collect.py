@@ -120,7 +120,7 @@ def test_drawn_instances_of_collect_and_of_learn_policy_differ():
     """`None` draws an instance; the same seed must not meet in testing what it met in training."""
     acrobot = hipmdp.make("acrobot")
     drawn = hipmdp.collect(acrobot, [None, None], episodes=1, seed=3, quiet=True)
-    model = hipmdp.pretrain(drawn)
+    model = hipmdp.pretrain(drawn, method="model_free")
     met = hipmdp.learn_policy(model, acrobot, None, episodes=1, seed=3, quiet=True)
     lengths = {round(theta["l1"], 6) for theta in drawn.thetas.values()} | {round(float(met.theta.l1), 6)}
     assert len(lengths) == 3

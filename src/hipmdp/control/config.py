@@ -37,6 +37,6 @@ class DDQNConfig:
     """Learn h(Q) instead of Q, h(x) = sign(x) log(1 + squash |x|) / squash; 0 turns it off. It suits returns that span
     many powers of ten; in a deterministic MDP the best policy stays the best."""
     restart_share: float = 0.0
-    """Share of episodes that start from a state met before instead of at the start (simulators and imagination only)."""
+    """Share of episodes that start from a state met before, not at the start (simulators and imagination only)."""
     lanes: int = 1
     """Episodes run side by side."""

@@ -57,4 +57,4 @@ def train_blind(
     # Ranks, because returns of different instances differ by powers of ten.
     table = np.asarray(scores)
     beaten = (table[:, None, :] > table[None, :, :]).mean(axis=(1, 2))
-    return Model("blind", spec, spec.state_centre, spec.state_scale, networks[int(np.argmax(beaten))])
+    return Model("blind", spec, spec.state_centre, spec.state_scale, policy=networks[int(np.argmax(beaten))])

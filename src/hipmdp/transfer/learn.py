@@ -11,7 +11,8 @@ from hipmdp.control.evaluate import greedy_episodes, repeat_theta
 from hipmdp.control.network import QNetwork
 from hipmdp.control.presets import preset as control_preset
 from hipmdp.control.train import train_in_stages
-from hipmdp.data.transitions import Transitions
+from hipmdp.data.episodes import episodes_to_transitions
+from hipmdp.families.checks import known_name
 from hipmdp.families.family import AbstractFamily, Theta
 from hipmdp.families.instance_sets import resolve_instance
 from hipmdp.families.rollout import Episode, mean_return, success_rate
@@ -20,6 +21,8 @@ from hipmdp.transfer.model import Model
 from hipmdp.transfer.progress import Progress
 from hipmdp.transfer.run import Run
 
+METHODS = ("model_free", "blind")
+"""The methods that `learn_policy` knows so far."""
 MEETING_STREAM, EVALUATION_STREAM, LIVING_STREAM = 2_000_001, 2_000_002, 2_000_003
 """Key streams of the drawn instance, of evaluation (which learning must not see), and of a fixed policy's episodes."""
 
@@ -51,6 +54,7 @@ def learn_policy(
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}.")
     theta = resolve_instance(family, instance, jax.random.fold_in(jax.random.key(seed), MEETING_STREAM))
+    known_name("method of learn_policy", model.method, METHODS)
     if model.method == "blind":
         return _follow_blind(model, family, theta, episodes, seed)
     return _learn_model_free(model, family, theta, episodes, seed, preset, quiet)
@@ -97,25 +101,6 @@ def _follow_blind(model: Model, family: AbstractFamily, theta: Theta, episodes: 
     returns, successes = np.full(episodes, mean_return(greedy)), np.full(episodes, success_rate(family, greedy))
     return Run(
         "blind", theta, returns, successes, learning,
-        np.full(episodes, np.nan), np.full(episodes, spent / episodes), _episode_transitions(family, lived, theta),
+        np.full(episodes, np.nan), np.full(episodes, spent / episodes), episodes_to_transitions(family, lived, theta),
         model, model.policy,
     )  # fmt: skip
-
-
-def _episode_transitions(family: AbstractFamily, lived: Episode, theta: Theta) -> Transitions:
-    lanes, horizon = np.asarray(lived.valid).shape
-    time_, lane = np.arange(horizon), np.arange(lanes)
-    valid = np.asarray(lived.valid)
-    last = np.broadcast_to(time_ == horizon - 1, valid.shape)
-    columns = {
-        "state": np.asarray(lived.states)[valid],
-        "action": np.asarray(lived.actions)[valid],
-        "reward": np.asarray(lived.rewards)[valid],
-        "next_state": np.asarray(lived.next_states)[valid],
-        "terminated": np.asarray(lived.terminated)[valid],
-        "truncated": (last & ~np.asarray(lived.terminated))[valid],
-        "instance": np.zeros(valid.sum(), np.int32),
-        "episode": np.broadcast_to(lane[:, None], valid.shape)[valid],
-        "time": np.broadcast_to(time_, valid.shape)[valid],
-    }
-    return Transitions(family.specification, columns, {0: {k: float(v) for k, v in theta._asdict().items()}})

@@ -1,22 +1,24 @@
-"""What `learn_policy` starts from: a method, the specification of its data, and what that method has learned so far.
+"""What `learn_policy` starts from: a method, the specification of its data, and what that method has learned so far."""
 
-Dynamics models join later; `model_free` starts from standardisation alone, `blind` from one policy for all.
-"""
-
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from hipmdp.control.config import DDQNConfig
 from hipmdp.control.network import QNetwork
-from hipmdp.data.transitions import Transitions
-from hipmdp.families.checks import known_name
+from hipmdp.dynamics.config import LatentRole
+from hipmdp.dynamics.model import Dynamics
 from hipmdp.families.specification import Specification
 
-METHODS = ("model_free", "blind")
-"""The methods that `learn_policy` knows so far."""
+ROLES = {
+    "embedded": LatentRole.EMBEDDED,
+    "linear": LatentRole.LINEAR,
+    "average": LatentRole.NONE,
+    "scratch": LatentRole.NONE,
+}
+"""The four dynamics of the paper: how the latent enters. `average` is one model for all, `scratch` starts untrained."""
 
 
 @dataclass(frozen=True)
@@ -29,24 +31,34 @@ class Model:
     """Mean of each state dimension in the batch."""
     scale: tuple[float, ...]
     """Standard deviation of each state dimension in the batch."""
+    dynamics: Dynamics | None = None
+    """T̂, for methods that have one."""
     policy: QNetwork | None = None
     """`blind`: the Q-network trained across the training instances."""
+    report: dict[str, float] = field(default_factory=dict)
+    """What `pretrain` measured: `held_out_error` (mean L2, standardised), `sensitivity` to the latent, …"""
 
     def new_network(self, config: DDQNConfig, key: PRNGKeyArray) -> QNetwork:
         """An untrained Q-network that standardises as the batch says."""
         centre, scale = (jnp.asarray(v, jnp.float32) for v in (self.centre, self.scale))
         return QNetwork(centre, scale, self.specification.action_count, config.hidden, key=key)
 
+    def with_dynamics(self, dynamics: Dynamics) -> "Model":
+        """The same model with another T̂."""
+        return replace(self, dynamics=dynamics)
 
-def pretrain(batch: Transitions, method: str = "model_free", seed: int = 0) -> Model:
-    """What a method learns from the batch 𝒟 before it meets a new instance.
+    def need_dynamics(self, purpose: str) -> Dynamics:
+        """T̂, or one clear sentence where there is none."""
+        if self.dynamics is None:
+            raise ValueError(f"{purpose} needs a model of the dynamics, which method {self.method!r} does not have.")
+        return self.dynamics
 
-    `model_free` takes only the standardisation: its network starts untrained, as in the paper.
-    """
-    known_name("method of pretrain", method, ("model_free",))
-    if len(batch) < 2:
-        raise ValueError(f"pretrain needs at least two transitions, got {len(batch)}.")
-    mean, spread = batch.state.mean(axis=0, dtype=np.float64), batch.state.std(axis=0, dtype=np.float64)
-    # A dimension that never changes says nothing; dividing by its spread would only blow up rounding.
-    spread = np.where(spread > 1e-6, spread, 1.0)
-    return Model(method, batch.specification, tuple(mean.tolist()), tuple(spread.tolist()))
+    def save(self, path: str | Path) -> None:
+        """Write the model to one file, whole or not at all; `hipmdp.load` reads it."""
+        from hipmdp.transfer.storage import save_model
+
+        save_model(self, Path(path))
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name} {value:.3g}" for name, value in self.report.items())
+        return f"Model({self.method}, {self.specification.family}{': ' + facts if facts else ''})"

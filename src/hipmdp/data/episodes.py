@@ -1,0 +1,26 @@
+"""Lived episodes as a log."""
+
+import numpy as np
+
+from hipmdp.data.transitions import Transitions
+from hipmdp.families.family import AbstractFamily, Theta
+from hipmdp.families.rollout import Episode
+
+
+def episodes_to_transitions(family: AbstractFamily, lived: Episode, theta: Theta) -> Transitions:
+    lanes, horizon = np.asarray(lived.valid).shape
+    time_, lane = np.arange(horizon), np.arange(lanes)
+    valid = np.asarray(lived.valid)
+    last = np.broadcast_to(time_ == horizon - 1, valid.shape)
+    columns = {
+        "state": np.asarray(lived.states)[valid],
+        "action": np.asarray(lived.actions)[valid],
+        "reward": np.asarray(lived.rewards)[valid],
+        "next_state": np.asarray(lived.next_states)[valid],
+        "terminated": np.asarray(lived.terminated)[valid],
+        "truncated": (last & ~np.asarray(lived.terminated))[valid],
+        "instance": np.zeros(valid.sum(), np.int32),
+        "episode": np.broadcast_to(lane[:, None], valid.shape)[valid],
+        "time": np.broadcast_to(time_, valid.shape)[valid],
+    }
+    return Transitions(family.specification, columns, {0: {k: float(v) for k, v in theta._asdict().items()}})

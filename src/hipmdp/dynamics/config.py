@@ -1,0 +1,78 @@
+"""Settings of the dynamics model, with where each value comes from."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class LatentRole(StrEnum):
+    """How the latent w_b enters the network."""
+
+    EMBEDDED = "embedded"
+    """As an input beside the state and the action: s' − s = T̂(s, a, w_b)."""
+    LINEAR = "linear"
+    """The network puts out |w|×D numbers that w_b combines: s' − s = w_bᵀ T̂(s, a)."""
+    NONE = "none"
+    """Not at all: s' − s = T̂(s, a)."""
+
+
+@dataclass(frozen=True)
+class DynamicsConfig:
+    """Everything a fit needs besides the data. "Paper" is its appendix "Experiment Specifications"."""
+
+    role: LatentRole = LatentRole.EMBEDDED
+    """How the latent enters."""
+    hidden: tuple[int, ...] = (32, 32)
+    """Units of the ReLU layers (paper: 25, 25, 25 on grid; 32, 32 on acrobot and HIV)."""
+    latent_size: int = 5
+    """|w_b| (paper)."""
+    stochastic_input: bool = False
+    """An input z ~ N(0, 1), new for every transition: makes multimodal and heteroskedastic transitions possible."""
+    alpha: float = 0.5
+    """α of the divergence (paper: 0.5; HIV 0.45)."""
+    prior_variance: float = 1.0
+    """λ: prior variance of every weight (released code)."""
+    initial_rho: float = -10.0
+    """ρ at the start: posterior variances begin at λ·sigmoid(ρ) (released code)."""
+    weight_draws: int = 10
+    """K: weight draws per gradient step (released code: 50)."""
+    batch_size: int = 256
+    """Transitions per mini-batch (paper: 32)."""
+    learning_rate: float = 2e-3
+    """Of Adam on W and the noise, at the start (paper: 2.5e-4; grid 5e-5)."""
+    latent_learning_rate: float = 5e-3
+    """Of Adam on the w_b's, at the start (paper: 5e-4)."""
+    decay: bool = True
+    """Whether both rates fall to zero along a cosine (paper: constant)."""
+    weight_steps: int = 1
+    """Gradient steps on W before the latents have their turn (paper: 100 epochs of 160/32)."""
+    latent_steps: int = 1
+    """Gradient steps on the latents before W has its turn again (paper: likewise)."""
+    rounds: int = 20_000
+    """Turns of both in `pretrain`."""
+    held_out_share: float = 0.05
+    """Share of every instance's episodes that `pretrain` keeps back to measure its error."""
+    tune_rounds: int = 500
+    """Turns of both in `tune_model`."""
+    tune_learning_rate: float = 5e-4
+    """Of Adam on W in `tune_model`, at the start (paper: as in pre-training)."""
+    tune_widening: float = 10.0
+    """How much wider than the posterior of pre-training the prior in `tune_model` is (0: the prior of pre-training,
+    as in the paper)."""
+    scratch_rounds: int = 3000
+    """Turns in `tune_model` of a model that was never trained (at the full learning rate)."""
+    tune_batch_size: int = 64
+    """Transitions per mini-batch in `tune_model`."""
+    latent_tries: int = 4
+    """Starts of `infer_latent` that are followed to the end, chosen among the training latents and their mean."""
+    infer_steps: int = 150
+    """Gradient steps of `infer_latent` from each start."""
+    infer_learning_rate: float = 0.05
+    """Of Adam in `infer_latent`, at the start, in standard deviations of the training latents."""
+    infer_draws: int = 8
+    """Weight draws in `infer_latent`: the same ones at every step, so that starts can be compared."""
+    infer_rows: int = 400
+    """Transitions that `infer_latent` uses at most (the latest episode first)."""
+    priority_exponent: float = 0.2
+    """Exponent a of prioritized replay (paper)."""
+    importance_exponent: float = 0.1
+    """Exponent b of the importance weights (paper)."""
