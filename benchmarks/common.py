@@ -34,6 +34,30 @@ def best_seconds(run: Callable[[], Any], repeats: int = 5) -> float:
     return min(times)
 
 
+def cached_batch(name: str, options: dict[str, Any], instances: Any, episodes: int, seed: int) -> Any:
+    """A batch that several benchmarks share, kept in `benchmarks/batches` (not in the repository)."""
+    import hipmdp
+
+    folder = Path(__file__).parent / "batches"
+    folder.mkdir(exist_ok=True)
+    label = "-".join(map(str, (name, *options.values(), instances, episodes, seed)))
+    path = folder / f"{label}.parquet"
+    if not path.exists():
+        hipmdp.save_transitions(hipmdp.collect(hipmdp.make(name, **options), instances, episodes, seed), path)
+    return hipmdp.load_transitions(path)
+
+
+def mean_and_interval(values: Any) -> dict[str, float]:
+    """Mean over the first axis with its 95 % bootstrap interval."""
+    import numpy as np
+
+    values = np.asarray(values, np.float64)
+    rng = np.random.default_rng(0)
+    means = values[rng.integers(0, len(values), (2000, len(values)))].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return {"mean": float(values.mean()), "low": float(low), "high": float(high)}
+
+
 def save(name: str, command: str, rows: Any) -> None:
     """Keep the last measured result beside the benchmark, with the command that made it."""
     RESULTS.mkdir(exist_ok=True)

@@ -8,6 +8,7 @@ from hipmdp.families.rollout import Episode
 
 
 def episodes_to_transitions(family: AbstractFamily, lived: Episode, theta: Theta) -> Transitions:
+    """The valid steps of episodes of one instance (id 0); lane i is episode i."""
     lanes, horizon = np.asarray(lived.valid).shape
     time_, lane = np.arange(horizon), np.arange(lanes)
     valid = np.asarray(lived.valid)

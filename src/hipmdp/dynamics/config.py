@@ -33,12 +33,17 @@ class DynamicsConfig:
     """λ: prior variance of every weight (released code)."""
     initial_rho: float = -10.0
     """ρ at the start: posterior variances begin at λ·sigmoid(ρ) (released code)."""
+    largest_count: int | None = None
+    """N of the energy is the number of transitions in the data, but at most this (released code: the 160 sampled ones).
+    Transitions of few episodes repeat each other; a smaller N keeps the posterior wide where an instance has not been."""
     weight_draws: int = 10
     """K: weight draws per gradient step (released code: 50)."""
     batch_size: int = 256
     """Transitions per mini-batch (paper: 32)."""
     learning_rate: float = 2e-3
     """Of Adam on W and the noise, at the start (paper: 2.5e-4; grid 5e-5)."""
+    rho_rate_factor: float = 1.0
+    """How many times faster ρ moves than the means: its gradient is mostly noise, and Adam divides by that noise."""
     latent_learning_rate: float = 5e-3
     """Of Adam on the w_b's, at the start (paper: 5e-4)."""
     decay: bool = True

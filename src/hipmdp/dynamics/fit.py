@@ -53,13 +53,13 @@ def _optimizer() -> optax.GradientTransformation:
     return optax.scale_by_adam()
 
 
-def init(dynamics: Dynamics, rows: Rows, key: PRNGKeyArray) -> FitState:
-    """Start a fit on all of `rows`."""
+def init(dynamics: Dynamics, rows: Rows, key: PRNGKeyArray, capacity: int = 256) -> FitState:
+    """Start a fit on all of `rows`; `capacity` leaves room in the replay, so that a longer log needs no new compilation."""
     # A copy: the state is donated, and the model that a fit starts from must not change.
     parameters = jax.tree.map(jnp.copy, Parameters((dynamics.posterior, dynamics.log_noise), dynamics.latents))
     optimizers = {group: _optimizer().init(part) for group, part in parameters._asdict().items()}
     # Capacities are powers of two, so that a log that grows is not compiled for anew each time.
-    capacity = max(256, 1 << (rows.instance.shape[0] - 1).bit_length())
+    capacity = max(capacity, 1 << (rows.instance.shape[0] - 1).bit_length())
     replay = _filled_replay(*padded(rows, capacity))
     return FitState(parameters, optimizers, replay, jnp.zeros((), jnp.int32), key)
 
@@ -135,6 +135,8 @@ def _take_step(
     importance = batch.weights / jnp.mean(batch.weights)
     normals = from_pool(pool, normal_key, config.weight_draws, prior.mean.shape[0])
     count = state.replay.size.astype(jnp.float32)
+    if config.largest_count is not None:
+        count = jnp.minimum(count, config.largest_count)
 
     def loss(part: Any) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
         parameters = state.parameters._replace(**{group: part})
@@ -148,6 +150,9 @@ def _take_step(
     # optax raises a float to its integer step count, which strict promotion (our tests) forbids.
     with jax.numpy_dtype_promotion("standard"):
         direction, optimizer = _optimizer().update(gradient, state.optimizers[group])
+    if group == "network":
+        faster = direction[0].rho * config.rho_rate_factor
+        direction = eqx.tree_at(lambda d: d[0].rho, direction, faster)
     moved = jax.tree.map(lambda value, step: value - rate * step, old, direction)
     replay = replays.set_priorities(state.replay, batch.indices, errors, config.priority_exponent)
     parameters = state.parameters._replace(**{group: moved})

@@ -11,7 +11,7 @@ from hipmdp.families.checks import known_name
 from hipmdp.families.specification import Specification
 
 GRID, ACROBOT, HIV = (
-    DynamicsConfig(hidden=(25, 25, 25)),
+    DynamicsConfig(hidden=(25, 25, 25), rounds=16_000, largest_count=1000, rho_rate_factor=10),
     DynamicsConfig(hidden=(32, 32)),
     DynamicsConfig(hidden=(32, 32), alpha=0.45),
 )
@@ -30,6 +30,8 @@ def _paper(config: DynamicsConfig, rate: float, latent_epochs: int, updates: int
         weight_steps=500,
         latent_steps=5 * latent_epochs,
         rounds=50,
+        largest_count=None,
+        rho_rate_factor=1,
         tune_rounds=updates,
         tune_learning_rate=rate,
         tune_widening=0,

@@ -1,0 +1,80 @@
+"""Pre-training on the paper's batch (5 HIV patients × 500 episodes × 200 steps): `python benchmarks/hiv_pretrain.py`
+
+Time on all cores with compilation, peak memory, error and coverage on unseen patients (test:0 … 11): w_b inferred from one random
+episode, measured on another; and the bound, with the true θ (12 varied rates, standardised) given as the latent.
+"""
+
+import resource
+import time
+from dataclasses import replace
+from typing import Any
+
+import jax
+from common import cached_batch, mean_and_interval, save
+
+import hipmdp
+from hipmdp.control.evaluate import repeat_theta
+from hipmdp.data.episodes import episodes_to_transitions
+from hipmdp.dynamics.infer import infer_latent, tune_model
+from hipmdp.dynamics.oracle import oracle_latent, oracle_latents
+from hipmdp.dynamics.presets import preset
+from hipmdp.dynamics.pretrain import fit_dynamics
+from hipmdp.dynamics.quality import quality
+from hipmdp.families.rollout import rollouts
+from hipmdp.families.scripted import random_policy
+
+PATIENTS = 12
+
+
+def random_episodes(family: Any, theta: Any) -> list[hipmdp.Transitions]:
+    keys = jax.random.split(jax.random.key(7), 2)
+    log = episodes_to_transitions(family, rollouts(family, random_policy(family), keys, repeat_theta(theta, 2)), theta)
+    return [log.select(log.episode == i) for i in (0, 1)]
+
+
+def unseen(dynamics: Any, family: Any, oracle: Any = None) -> dict[str, Any]:
+    found: dict[str, list[Any]] = {}
+    for instance in family.instances("test")[:PATIENTS]:
+        first, second = random_episodes(family, instance.theta)
+        if oracle is not None:
+            found.setdefault("true θ as latent", []).append(quality(dynamics, second, oracle(instance.theta)))
+            continue
+        latent = infer_latent(dynamics, first).value
+        tuned = tune_model(dynamics, first, latent=latent)
+        found.setdefault("mean latent", []).append(quality(dynamics, second, dynamics.latent_prior.mean))
+        found.setdefault("inferred latent", []).append(quality(dynamics, second, latent))
+        found.setdefault("tuned", []).append(quality(tuned.dynamics, second, tuned.latent))
+    return {
+        name: {
+            "rmse": mean_and_interval([q.rmse for q in values]),
+            "l2": mean_and_interval([q.l2 for q in values]),
+            "log_likelihood": mean_and_interval([q.log_likelihood for q in values]),
+            **{
+                f"coverage{level}": mean_and_interval([q.coverage[i] for q in values])
+                for i, level in enumerate((50, 80, 95))
+            },
+        }
+        for name, values in found.items()
+    }
+
+
+if __name__ == "__main__":
+    family = hipmdp.make("hiv")
+    results = []
+    for label, instances, episodes in (("5 patients x 500", 5, 500), ("train32 x 150", "train32", 150)):
+        batch = cached_batch("hiv", {}, instances, episodes, 0)
+        begin = time.perf_counter()
+        model = hipmdp.pretrain(batch, seed=0)
+        seconds = time.perf_counter() - begin
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        row = {"training": label, "transitions": len(batch), "seconds": seconds, "peak_gb": peak, **model.report}
+        print(f"{label}: {seconds:.0f} s, {peak:.2f} GB at most so far, {model}", flush=True)
+        row["unseen"] = unseen(model.dynamics, family)
+        latents = oracle_latents(batch.thetas)
+        config = replace(preset("default", batch.specification), latent_size=latents.values.shape[1])
+        bound = fit_dynamics(batch, config, latents=latents.values)
+        row["unseen"] |= unseen(bound, family, lambda theta, latents=latents: oracle_latent(latents, theta))
+        for name, facts in row["unseen"].items():
+            print(f"  {name:18}" + "  ".join(f"{k} {v['mean']:.3f}" for k, v in facts.items()), flush=True)
+        results.append(row)
+        save("hiv_pretrain", "python benchmarks/hiv_pretrain.py", results)

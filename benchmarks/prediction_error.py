@@ -1,0 +1,127 @@
+"""Figure 6 of the paper: the error of T̂ over the first ten episodes of a new instance.
+
+    python benchmarks/prediction_error.py [grid hiv hiv5]
+
+All four models see the same ten episodes of each instance: those of a model-free learner (ε-greedy from 1, decay 0.995).
+Before episode i the model was updated on episodes 0 … i−1 (infer w_b, then tune W and w_b; `average` and `scratch` tune W);
+the error is the mean length of the error vector on episode i in standardised units. `unadapted` is the pre-trained model
+on the same episodes. grid: 5 seeds (batch of 2 × 500 episodes) × both classes. hiv: 12 unseen test patients, trained on
+train32 × 150 episodes; hiv5: the same patients, trained on the paper's 5 × 500.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from common import RESULTS, cached_batch, mean_and_interval, save
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import hipmdp
+from hipmdp.dynamics.quality import quality
+from hipmdp.families.drawing import BLUE, FAINT, GREEN, ORANGE, PURPLE
+from hipmdp.transfer.adapt import tune_model
+
+METHODS = {"embedded": BLUE, "linear": ORANGE, "average": GREEN, "scratch": PURPLE}
+EPISODES = 10
+# (family, training set, episodes per training instance, seeds, test instances)
+CASES: dict[str, tuple[str, Any, int, int, int]] = {
+    "grid": ("grid", "train", 500, 5, 2),
+    "hiv": ("hiv", "train32", 150, 1, 12),
+    "hiv5": ("hiv", 5, 500, 1, 12),
+}
+
+
+def errors_on(model: hipmdp.Model, log: hipmdp.Transitions, seed: int) -> tuple[list[float], list[float], float]:
+    """(error on each episode after updates on those before it, of the unadapted model, coverage of 95 % intervals)."""
+    dynamics = model.need_dynamics("This benchmark")
+    mean_latent = dynamics.latent_prior.mean
+    adapted, unadapted, coverage = [], [], []
+    current, latent = dynamics, mean_latent
+    for i in range(EPISODES):
+        episode = log.select(log.episode == i)
+        measured = quality(current, episode, latent, seed)
+        adapted.append(measured.l2)
+        coverage.append(measured.coverage[-1])
+        unadapted.append(quality(dynamics, episode, mean_latent, seed).l2)
+        tuned, latent = tune_model(model, log.select(log.episode <= i), seed)
+        current = tuned.need_dynamics("This benchmark")
+    return adapted, unadapted, float(np.mean(coverage[1:]))
+
+
+def measure(label: str) -> list[dict[str, Any]]:
+    name, training, per_instance, seeds, tests = CASES[label]
+    family = hipmdp.make(name)
+    rows = []
+    for seed in range(seeds):
+        batch = cached_batch(name, {}, training, per_instance, seed)
+        models = {method: hipmdp.pretrain(batch, method=method, seed=seed, quiet=True) for method in METHODS}
+        for instance in family.instances("test")[:tests]:
+            log = hipmdp.collect(family, [instance.theta], episodes=EPISODES, seed=1000 + seed, quiet=True)
+            for method, model in models.items():
+                begin = time.perf_counter()
+                adapted, unadapted, coverage = errors_on(model, log, seed)
+                rows.append(
+                    {
+                        "case": label, "seed": seed, "instance": instance.label, "method": method, "error": adapted,
+                        "unadapted": unadapted, "coverage95": coverage,
+                        "seconds_per_update": (time.perf_counter() - begin) / EPISODES,
+                    }
+                )  # fmt: skip
+            print(label, seed, instance.label, {r["method"]: round(np.mean(r["error"][1:]), 3) for r in rows[-4:]})
+            sys.stdout.flush()
+    return rows
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means with 95 % intervals over instances and seeds: before and after the first update, and over the run."""
+    result: dict[str, Any] = {}
+    for method in METHODS:
+        own = [r for r in rows if r["method"] == method]
+        table, before = np.asarray([r["error"] for r in own]), np.asarray([r["unadapted"] for r in own])
+        result[method] = {
+            "before_first_update": mean_and_interval(before[:, 1]),
+            "after_first_update": mean_and_interval(table[:, 1]),
+            "episodes_1_to_9": mean_and_interval(table[:, 1:].mean(axis=1)),
+            "coverage95": mean_and_interval([r["coverage95"] for r in own]),
+        }
+    embedded = {(r["seed"], r["instance"]): np.mean(r["error"][1:]) for r in rows if r["method"] == "embedded"}
+    for method in ("linear", "average", "scratch"):
+        others = {(r["seed"], r["instance"]): np.mean(r["error"][1:]) for r in rows if r["method"] == method}
+        result[method]["minus_embedded"] = mean_and_interval([others[k] - embedded[k] for k in embedded])
+    return result
+
+
+def draw(label: str, rows: list[dict[str, Any]]) -> None:
+    figure = Figure(figsize=(4.6, 3.2), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for method, colour in METHODS.items():
+        table = np.asarray([r["error"] for r in rows if r["method"] == method])
+        stats = [mean_and_interval(table[:, i]) for i in range(EPISODES)]
+        x = np.arange(EPISODES)
+        axes.plot(x, [s["mean"] for s in stats], "o-", color=colour, ms=3.5, lw=1.4, label=method)
+        axes.fill_between(x, [s["low"] for s in stats], [s["high"] for s in stats], color=colour, alpha=0.18, lw=0)
+    axes.set(yscale="log", xlabel="episode", ylabel="error before its update", title=label)
+    axes.grid(color=FAINT, lw=0.4, alpha=0.6)
+    axes.legend(fontsize=8, frameon=False)
+    figure.savefig(RESULTS / f"prediction_error_{label}.png")
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or list(CASES)
+    path = RESULTS / "prediction_error.json"
+    stored = json.loads(path.read_text())["rows"] if path.exists() else {"runs": [], "summary": {}}
+    for label in chosen:
+        rows = measure(label)
+        stored["runs"] = [r for r in stored["runs"] if r["case"] != label] + rows
+        stored["summary"][label] = summary(rows)
+        for method, facts in stored["summary"][label].items():
+            print(
+                f"{label:6}{method:10}"
+                + "  ".join(f"{k} {v['mean']:.3f} [{v['low']:.3f}, {v['high']:.3f}]" for k, v in facts.items())
+            )
+        draw(label, rows)
+        save("prediction_error", "python benchmarks/prediction_error.py", stored)
