@@ -1,7 +1,7 @@
 """Pre-training on the paper's batch (5 HIV patients × 500 episodes × 200 steps): `python benchmarks/hiv_pretrain.py`
 
-Time on all cores with compilation, peak memory, error and coverage on unseen patients (test:0 … 11): w_b inferred from one random
-episode, measured on another; and the bound, with the true θ (12 varied rates, standardised) given as the latent.
+Time on all cores with compilation, peak memory, error and coverage on unseen patients (test:0 … 11): w_b inferred from
+one random episode, measured on another; and the bound, with the true θ (12 varied rates, standardised) as the latent.
 """
 
 import resource
@@ -67,7 +67,13 @@ if __name__ == "__main__":
         model = hipmdp.pretrain(batch, seed=0)
         seconds = time.perf_counter() - begin
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        row = {"training": label, "transitions": len(batch), "seconds": seconds, "peak_gb": peak, **model.report}
+        row: dict[str, Any] = {
+            "training": label,
+            "transitions": len(batch),
+            "seconds": seconds,
+            "peak_gb": peak,
+            **model.report,
+        }
         print(f"{label}: {seconds:.0f} s, {peak:.2f} GB at most so far, {model}", flush=True)
         row["unseen"] = unseen(model.dynamics, family)
         latents = oracle_latents(batch.thetas)

@@ -1,4 +1,6 @@
-"""Figure 1 of the paper: does the model know what it does not know, per instance? `python benchmarks/joint_uncertainty.py`
+"""Figure 1 of the paper: is the model less certain where this instance has not been?
+
+    python benchmarks/joint_uncertainty.py [SEEDS]
 
 Ten seeds, each with its own batch (grid, β = 0.23, both classes, 500 episodes each) and its own embedded model. For
 the latent of class 0 ("red") and action E: epistemic variance, summed over dimensions, in the cells of a 20×20 map that
@@ -48,7 +50,8 @@ def measure(seed: int) -> tuple[dict[str, Any], Any]:
     return row, (variance, red, blue)
 
 
-def draw(variance: np.ndarray, red: np.ndarray, blue: np.ndarray, path: Path) -> None:
+def draw(maps: tuple[np.ndarray, np.ndarray, np.ndarray], path: Path) -> None:
+    variance, red, blue = maps
     figure = Figure(figsize=(7.2, 2.9), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
@@ -76,6 +79,6 @@ if __name__ == "__main__":
         rows.append(row)
         print({k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
         if seed == 0:
-            draw(*maps, RESULTS / "joint_uncertainty.png")
+            draw(maps, RESULTS / "joint_uncertainty.png")
         save("joint_uncertainty", "python benchmarks/joint_uncertainty.py", rows)
     print(f"median ratio over {len(rows)} seeds: {np.median([row['ratio'] for row in rows]):.2f}")

@@ -2,11 +2,11 @@
 
     python benchmarks/prediction_error.py [grid hiv hiv5]
 
-All four models see the same ten episodes of each instance: those of a model-free learner (ε-greedy from 1, decay 0.995).
-Before episode i the model was updated on episodes 0 … i−1 (infer w_b, then tune W and w_b; `average` and `scratch` tune W);
-the error is the mean length of the error vector on episode i in standardised units. `unadapted` is the pre-trained model
-on the same episodes. grid: 5 seeds (batch of 2 × 500 episodes) × both classes. hiv: 12 unseen test patients, trained on
-train32 × 150 episodes; hiv5: the same patients, trained on the paper's 5 × 500.
+All four models see the same ten episodes of each instance: those of a model-free learner (ε-greedy from 1, decay
+0.995). Before episode i the model was updated on episodes 0 … i−1 (infer w_b, then tune W and w_b; `average` and
+`scratch` tune W); the error is the mean length of the error vector on episode i in standardised units. `unadapted` is
+the pre-trained model on the same episodes. grid: 5 seeds (batch of 2 × 500 episodes) × both classes. hiv: 12 unseen test
+patients, trained on train32 × 150 episodes; hiv5: the same patients, trained on the paper's 5 × 500.
 """
 
 import json
@@ -54,7 +54,7 @@ def errors_on(model: hipmdp.Model, log: hipmdp.Transitions, seed: int) -> tuple[
 def measure(label: str) -> list[dict[str, Any]]:
     name, training, per_instance, seeds, tests = CASES[label]
     family = hipmdp.make(name)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for seed in range(seeds):
         batch = cached_batch(name, {}, training, per_instance, seed)
         models = {method: hipmdp.pretrain(batch, method=method, seed=seed, quiet=True) for method in METHODS}

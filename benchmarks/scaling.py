@@ -1,9 +1,10 @@
 """Figure 5 of the paper: seconds per episode as data grows, GP against BNN. `python benchmarks/scaling.py [gp bnn]`
 
-Six instances of grid (both classes at β = 0.10, 0.165 and 0.23), 50 episodes each, one instance after the other, as a model-free
-learner lived them. Each episode is predicted; after every tenth the model is updated on all data so far: the GP by 20 steps of
-Adam on its evidence (latents and hyper-parameters together), the BNN by 500 rounds (one step on W, one on the latents). The
-GP stops after 20 minutes or 8 GB. Held-out error: three more episodes of every instance met so far, mean length of the error.
+Six instances of grid (both classes at β = 0.10, 0.165 and 0.23), 50 episodes each, one instance after the other, as a
+model-free learner lived them. Each episode is predicted; after every tenth the model is updated on all data so far: the
+GP by 20 steps of Adam on its evidence (latents and hyper-parameters together), the BNN by 500 rounds (one step on W,
+one on the latents). The GP stops after 20 minutes or 8 GB. Held-out error: three more episodes of every instance met so
+far, mean length of the error vector.
 """
 
 import resource
@@ -101,7 +102,7 @@ def measure(name: str, data: list[hipmdp.Transitions]) -> dict[str, Any]:
             updated = (episode + 1) % EVERY == 0
             if updated:
                 model.update(seen)
-            row = {"episode": number * EPISODES + episode, "rows": len(seen), "updated": updated}
+            row: dict[str, Any] = {"episode": number * EPISODES + episode, "rows": len(seen), "updated": updated}
             row["seconds"] = time.perf_counter() - start
             if updated:
                 tests = [d.select(d.episode >= EPISODES) for d in data[: number + 1]]
@@ -147,7 +148,8 @@ if __name__ == "__main__":
     for result in results:
         updates = [r for r in result["rows"] if r["updated"]]
         print(
-            f"{result['model']}: {len(result['rows'])} episodes in {result['seconds_all']:.0f} s (ended by {result['stopped_by']}), "
+            f"{result['model']}: {len(result['rows'])} episodes in {result['seconds_all']:.0f} s "
+            f"(ended by {result['stopped_by']}), "
             f"updates {updates[0]['seconds']:.2f} → {updates[-1]['seconds']:.2f} s, exponent {result['exponent']:.2f}, "
             f"held-out error {updates[-1]['held_out_error']:.3f}"
         )

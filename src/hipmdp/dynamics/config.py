@@ -35,7 +35,7 @@ class DynamicsConfig:
     """ρ at the start: posterior variances begin at λ·sigmoid(ρ) (released code)."""
     largest_count: int | None = None
     """N of the energy is the number of transitions in the data, but at most this (released code: the 160 sampled ones).
-    Transitions of few episodes repeat each other; a smaller N keeps the posterior wide where an instance has not been."""
+    Transitions repeat each other; a smaller N keeps the posterior wide where an instance has not been."""
     weight_draws: int = 10
     """K: weight draws per gradient step (released code: 50)."""
     batch_size: int = 256

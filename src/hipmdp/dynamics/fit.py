@@ -54,7 +54,7 @@ def _optimizer() -> optax.GradientTransformation:
 
 
 def init(dynamics: Dynamics, rows: Rows, key: PRNGKeyArray, capacity: int = 256) -> FitState:
-    """Start a fit on all of `rows`; `capacity` leaves room in the replay, so that a longer log needs no new compilation."""
+    """Start a fit on all of `rows`; with room for `capacity` of them, a longer log needs no new compilation."""
     # A copy: the state is donated, and the model that a fit starts from must not change.
     parameters = jax.tree.map(jnp.copy, Parameters((dynamics.posterior, dynamics.log_noise), dynamics.latents))
     optimizers = {group: _optimizer().init(part) for group, part in parameters._asdict().items()}

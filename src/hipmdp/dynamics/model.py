@@ -1,6 +1,6 @@
 """`Dynamics`: a fitted T̂(s, a, w_b), its training latents and its standardisation."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -156,9 +156,9 @@ def _predict(
 
 def predict(
     dynamics: Dynamics,
-    state: Float[Array, "rows state"],
-    action: Int[Array, " rows"],
-    latent: Float[Array, " latent"] | Float[Array, "rows latent"],
+    state: Any,
+    action: Any,
+    latent: Any,
     seed: int = 0,
     draws: int = 50,
 ) -> Prediction:

@@ -1,4 +1,4 @@
-"""The true θ as the latent: it bounds what any learned latent can reach, and shows which part of a system is at fault."""
+"""The true θ as the latent: it bounds what any learned latent can reach, and shows which part is at fault."""
 
 from typing import Any, NamedTuple
 
