@@ -1,8 +1,8 @@
 """Milliseconds per gradient step on one core: `python benchmarks/dynamics_speed.py`
 
 The work of the released code's step: 50 weight draws × 32 transitions, HIV's network (2×32, five latents): sampling
-from the replay, energy, gradient and Adam, in one jitted loop. Normals come from the pool (hipmdp.dynamics.noise); beside
-it, what fresh ones (threefry) cost. Does the pool change what is learned? The gradient's mean and spread under both.
+from the replay, energy, gradient and Adam, in one jitted loop. Normals come from the pool (hipmdp.dynamics.noise);
+beside it, what fresh ones (threefry) cost. Does the pool change what is learned? The gradient's mean and spread.
 """
 
 import time

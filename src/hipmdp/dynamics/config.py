@@ -33,6 +33,8 @@ class DynamicsConfig:
     """λ: prior variance of every weight (released code)."""
     initial_rho: float = -10.0
     """ρ at the start: posterior variances begin at λ·sigmoid(ρ) (released code)."""
+    initial_log_noise: float = 0.0
+    """log σ_n² at the start, standardised. Small values (−4) make a network with a stochastic input use it."""
     largest_count: int | None = None
     """N of the energy is the number of transitions in the data, but at most this (released code: the 160 sampled ones).
     Transitions repeat each other; a smaller N keeps the posterior wide where an instance has not been."""

@@ -121,7 +121,7 @@ def new_dynamics(
     posterior = MeanField(initial_mean(sizes, key=weight_key), jnp.full(count, config.initial_rho, jnp.float32))
     prior = Gaussian(jnp.zeros(count, jnp.float32), jnp.full(count, config.prior_variance, jnp.float32))
     latents = 0.1 * jax.random.normal(latent_key, (instances, config.latent_size), jnp.float32)
-    noise = jnp.zeros(specification.state_size, jnp.float32)
+    noise = jnp.full(specification.state_size, config.initial_log_noise, jnp.float32)
     return Dynamics(posterior, prior, noise, latents, scaling, config, specification)
 
 

@@ -1,0 +1,103 @@
+"""`pretrain`, `infer_latent`, `tune_model`, and models as files."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import hipmdp
+from hipmdp.data.checkpoint import save_checkpoint
+from hipmdp.dynamics.presets import preset
+from tests.dynamics.test_fit import SMALL, slopes_log
+from tests.dynamics.toys import random_batch
+
+TINY = replace(SMALL, rounds=30, tune_rounds=10, scratch_rounds=10, infer_steps=5)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    return random_batch(hipmdp.make("grid"), [0, 1], episodes=3)
+
+
+@pytest.mark.parametrize("method", ["embedded", "linear", "average", "scratch"])
+def test_every_method_goes_through_the_same_calls_and_a_file(batch, method, tmp_path):
+    model = hipmdp.pretrain(batch, method=method, config=TINY, quiet=True)
+    model.save(tmp_path / "model.hipmdp")
+    again = hipmdp.load(tmp_path / "model.hipmdp")
+    assert again.method == method
+    assert again.specification == model.specification
+    assert again.report == model.report
+    jax.tree.map(np.testing.assert_array_equal, model.dynamics, again.dynamics)
+    episode = batch.of_instance(0)
+    latent, other = (hipmdp.infer_latent(m, episode).value for m in (model, again))
+    np.testing.assert_array_equal(latent, other)
+    tuned, latent = hipmdp.tune_model(again, episode)
+    assert tuned.method == method
+    assert np.isfinite(np.asarray(latent)).all()
+    assert not np.array_equal(tuned.dynamics.posterior.mean, model.dynamics.posterior.mean)
+
+
+def test_scratch_is_untrained_and_model_free_has_no_dynamics(batch):
+    assert hipmdp.pretrain(batch, method="scratch").dynamics.latents.shape[0] == 0
+    model = hipmdp.pretrain(batch, method="model_free")
+    with pytest.raises(ValueError, match="which method 'model_free' does not have"):
+        hipmdp.infer_latent(model, batch)
+
+
+def test_a_latent_that_is_ignored_is_reported():
+    """Two instances that are the same: nothing to tell apart."""
+    same = slopes_log((0.5, 0.5), 60)
+    with pytest.warns(hipmdp.LatentIgnoredWarning, match="ignores its latent"):
+        model = hipmdp.pretrain(same, config=replace(SMALL, rounds=300), quiet=True)
+    assert model.report["error_with_mean_latent"] < 1.02 * model.report["error_with_own_latent"]
+
+
+def test_a_model_of_another_family_is_refused(batch):
+    model = hipmdp.pretrain(batch, method="scratch")
+    with pytest.raises(ValueError, match="The model is for 'grid', the transitions are of 'toy'"):
+        hipmdp.infer_latent(model, slopes_log((0.5,), 5))
+
+
+def test_bad_calls_get_one_clear_sentence(batch):
+    with pytest.raises(ValueError, match="method of pretrain"):
+        hipmdp.pretrain(batch, method="embeded")
+    with pytest.raises(ValueError, match="at least two transitions, got 1"):
+        hipmdp.pretrain(batch.select(np.asarray([0])))
+    with pytest.raises(ValueError, match="preset"):
+        hipmdp.pretrain(batch, preset="quick")
+    model = hipmdp.pretrain(batch, method="average", config=TINY, quiet=True)
+    with pytest.raises(ValueError, match="at least one transition"):
+        hipmdp.infer_latent(model, batch.select(np.zeros(len(batch), bool)))
+
+
+def test_bad_files_get_one_clear_sentence(batch, tmp_path):
+    path = tmp_path / "model.hipmdp"
+    hipmdp.pretrain(batch, method="average", config=TINY, quiet=True).save(path)
+    raw = path.read_bytes()
+    for name, content, message in (
+        ("short", raw[:-10], "truncated"),
+        ("shorter", raw[:200], "truncated"),
+        ("flipped", raw[:-5] + bytes([raw[-5] ^ 1]) + raw[-4:], "checksum"),
+        ("newer", raw.replace(b"hipmdp model 1", b"hipmdp model 9", 1), "install a newer hipmdp"),
+        ("foreign", b"PK\x03\x04 something else", "not a hipmdp model file"),
+        ("empty", b"", "not a hipmdp model file"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            hipmdp.load(tmp_path / name)
+    with pytest.raises(ValueError, match="Cannot read"):
+        hipmdp.load(tmp_path / "absent")
+    save_checkpoint(tmp_path / "strange", "model", (np.zeros(3),), {"method": "average"})
+    with pytest.raises(ValueError, match="damaged"):
+        hipmdp.load(tmp_path / "strange")
+
+
+def test_presets_of_the_paper():
+    grid, hiv = (preset("paper", hipmdp.make(name).specification) for name in ("grid", "hiv"))
+    assert (grid.hidden, grid.alpha, grid.learning_rate) == ((25, 25, 25), 0.5, 5e-5)
+    assert (hiv.hidden, hiv.alpha, hiv.learning_rate) == ((32, 32), 0.45, 2.5e-4)
+    for config in (grid, hiv):
+        assert (config.weight_draws, config.batch_size, config.latent_size) == (50, 32, 5)
+        assert config.latent_learning_rate == 5e-4
+        assert (config.priority_exponent, config.importance_exponent) == (0.2, 0.1)
