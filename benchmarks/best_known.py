@@ -1,7 +1,8 @@
 """Best-known returns of the test instances against simple policies: `python benchmarks/best_known.py [FAMILY …]`
 
 FAMILY: grid, acrobot, acrobot-wide, hiv. `blind` is one policy trained on the true dynamics of all training instances
-(train32; train on grid), without being told which is which. Writes a table (JSON) and a picture per family.
+(train32; train on grid), without being told which is which; three seeds. Writes
+a table (JSON) and a picture per family.
 """
 
 import json
@@ -11,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from common import RESULTS, save
+from common import RESULTS, iqm_and_interval, save
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -25,7 +26,14 @@ FAMILIES: dict[str, Any] = {
     "acrobot-wide": ("acrobot", {"sd": 0.25}, "train32", 4000),
     "hiv": ("hiv", {}, "train32", 3000),
 }
+SEEDS = 3
 POLICIES = (("random", FAINT), ("constant", PURPLE), ("scripted", ORANGE), ("blind", BLUE), ("best_known", GREEN))
+
+
+def log10_score(instance: hipmdp.Instance, value: float) -> float:
+    """The score of log10 returns (HIV): differences by powers of ten; returns below one count as one."""
+    low, high, own = (np.log10(max(v, 1.0)) for v in (instance.random, instance.best_known, value))
+    return float((own - low) / (high - low))
 
 
 def measure(label: str) -> dict[str, Any]:
@@ -33,23 +41,47 @@ def measure(label: str) -> dict[str, Any]:
     family = hipmdp.make(name, **options)
     begin = time.perf_counter()
     config = replace(SEARCH[name].learner, epsilon_decay=0.998)
-    blind = hipmdp.train_blind(family, training, episodes, seed=0, config=config)
-    rows: list[dict[str, Any]] = []
-    for instance in family.instances("test"):
-        run = hipmdp.learn_policy(blind, family, instance, episodes=1)
-        rows.append(
-            {
-                "instance": instance.label,
-                "random": instance.random,
-                "constant": instance.constant,
-                "scripted": instance.scripted,
-                "blind": float(run.returns[0]),
-                "blind_success": float(run.success[0]),
-                "best_known": instance.best_known,
-            }
-        )
-        rows[-1].update({f"score_{p}": instance.score(rows[-1][p]) for p in ("constant", "scripted", "blind")})
-    return {"family": label, "blind_seconds": time.perf_counter() - begin, "blind_episodes": episodes, "test": rows}
+    tests = family.instances("test")
+    blind, success = [], []
+    for seed in range(SEEDS):
+        model = hipmdp.train_blind(family, training, episodes, seed=seed, config=config)
+        runs = [hipmdp.learn_policy(model, family, instance, episodes=1, seed=seed) for instance in tests]
+        blind.append([float(run.returns[0]) for run in runs])
+        success.append([float(run.success[0]) for run in runs])
+    rows = [
+        {
+            "instance": instance.label,
+            "random": instance.random,
+            "constant": instance.constant,
+            "scripted": instance.scripted,
+            "blind": float(np.mean([row[i] for row in blind])),
+            "blind_by_seed": [row[i] for row in blind],
+            "blind_success": float(np.mean([row[i] for row in success])),
+            "best_known": instance.best_known,
+        }
+        for i, instance in enumerate(tests)
+    ]
+    tables = {
+        "constant": [[t.constant for t in tests]],
+        "scripted": [[t.scripted for t in tests]],
+        "blind": blind,
+    }
+    kinds = {"score": hipmdp.Instance.score} | ({"log10_score": log10_score} if name == "hiv" else {})
+    scores = {
+        policy: {
+            kind: iqm_and_interval([[score(t, v) for t, v in zip(tests, row, strict=True)] for row in table])
+            for kind, score in kinds.items()
+        }
+        for policy, table in tables.items()
+    }
+    return {
+        "family": label,
+        "blind_seconds": time.perf_counter() - begin,
+        "blind_episodes": episodes,
+        "blind_success": float(np.mean(success)),
+        "scores": scores,
+        "test": rows,
+    }
 
 
 def draw(result: dict[str, Any]) -> None:
@@ -79,16 +111,16 @@ if __name__ == "__main__":
     results = [r for r in json.loads(path.read_text())["rows"] if r["family"] not in chosen] if path.exists() else []
     for label in chosen:
         result = measure(label)
-        print(f"\n{label} (blind: {result['blind_episodes']} episodes, {result['blind_seconds']:.0f} s)")
-        print(f"{'instance':10}" + "".join(f"{policy:>12}" for policy, _ in POLICIES) + f"{'blind score':>13}")
+        print(f"\n{label} (blind: {SEEDS} seeds, {result['blind_episodes']} episodes, {result['blind_seconds']:.0f} s)")
+        print(f"{'instance':10}" + "".join(f"{policy:>12}" for policy, _ in POLICIES))
         for row in result["test"]:
-            cells = "".join(f"{row[policy]:12.4g}" for policy, _ in POLICIES)
-            print(f"{row['instance']:10}{cells}{row['score_blind']:13.3f}")
-        scores = {
-            p: float(np.mean([row[f"score_{p}"] for row in result["test"]])) for p in ("constant", "scripted", "blind")
-        }
-        result["mean_scores"] = scores
-        print("mean scores: " + ", ".join(f"{p} {s:.3f}" for p, s in scores.items()), flush=True)
+            print(f"{row['instance']:10}" + "".join(f"{row[policy]:12.4g}" for policy, _ in POLICIES))
+        for policy, kinds in result["scores"].items():
+            for kind, s in kinds.items():
+                print(
+                    f"{policy:10}{kind:12} IQM {s['iqm']:.3f} [{s['low']:.3f}, {s['high']:.3f}], mean {s['mean']:.3f}"
+                )
+        print(f"blind succeeds in {result['blind_success']:.0%} of episodes", flush=True)
         draw(result)
         results.append(result)
         save("best_known", "python benchmarks/best_known.py", results)
