@@ -20,6 +20,8 @@ def batch():
     return random_batch(hipmdp.make("grid"), [0, 1], episodes=3)
 
 
+# Thirty rounds do not teach a network to use its latent, and it says so.
+@pytest.mark.filterwarnings("ignore::hipmdp.LatentIgnoredWarning")
 @pytest.mark.parametrize("method", ["embedded", "linear", "average", "scratch"])
 def test_every_method_goes_through_the_same_calls_and_a_file(batch, method, tmp_path):
     model = hipmdp.pretrain(batch, method=method, config=TINY, quiet=True)
@@ -32,6 +34,11 @@ def test_every_method_goes_through_the_same_calls_and_a_file(batch, method, tmp_
     episode = batch.of_instance(0)
     latent, other = (hipmdp.infer_latent(m, episode).value for m in (model, again))
     np.testing.assert_array_equal(latent, other)
+    told = model.predict(episode.state[:7], episode.action[:7], hipmdp.infer_latent(model, episode))
+    assert all(np.asarray(part).shape == (7, 2) and np.isfinite(np.asarray(part)).all() for part in told)
+    assert (np.asarray(told.epistemic) >= 0).all()
+    found = model.quality(episode, latent)
+    assert 0 <= found.coverage[0] <= found.coverage[1] <= found.coverage[2] <= 1
     tuned, latent = hipmdp.tune_model(again, episode)
     assert tuned.method == method
     assert np.isfinite(np.asarray(latent)).all()

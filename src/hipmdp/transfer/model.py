@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from hipmdp.control.config import DDQNConfig
 from hipmdp.control.network import QNetwork
+from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.config import LatentRole
-from hipmdp.dynamics.model import Dynamics
+from hipmdp.dynamics.infer import Latent
+from hipmdp.dynamics.model import Dynamics, Prediction, predict
+from hipmdp.dynamics.quality import Quality, quality
 from hipmdp.families.specification import Specification
 
 ROLES = {
@@ -52,6 +56,16 @@ class Model:
         if self.dynamics is None:
             raise ValueError(f"{purpose} needs a model of the dynamics, which method {self.method!r} does not have.")
         return self.dynamics
+
+    def predict(self, state: Any, action: Any, latent: Any, seed: int = 0, draws: int = 50) -> Prediction:
+        """Mean, epistemic and noise variance of s' − s for rows of states and actions under one latent (or one each)."""
+        value = latent.value if isinstance(latent, Latent) else latent
+        return predict(self.need_dynamics("predict"), state, action, value, seed, draws)
+
+    def quality(self, transitions: Transitions, latent: Any, seed: int = 0) -> Quality:
+        """Error, log-likelihood and coverage of 50/80/95 % intervals on one instance's transitions with this latent."""
+        value = latent.value if isinstance(latent, Latent) else latent
+        return quality(self.need_dynamics("quality"), transitions, value, seed)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file, whole or not at all; `hipmdp.load` reads it."""
