@@ -21,10 +21,10 @@ from hipmdp.families.drawing import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE
 from hipmdp.transfer.search import SEARCH
 
 FAMILIES: dict[str, Any] = {
-    "grid": ("grid", {}, "train", 1500),
-    "acrobot": ("acrobot", {}, "train32", 4000),
-    "acrobot-wide": ("acrobot", {"sd": 0.25}, "train32", 4000),
-    "hiv": ("hiv", {}, "train32", 3000),
+    "grid": ("grid", {}, "train", 800),
+    "acrobot": ("acrobot", {}, "train32", 1000),
+    "acrobot-wide": ("acrobot", {"sd": 0.25}, "train32", 1000),
+    "hiv": ("hiv", {}, "train32", 1000),
 }
 SEEDS = 3
 POLICIES = (("random", FAINT), ("constant", PURPLE), ("scripted", ORANGE), ("blind", BLUE), ("best_known", GREEN))
@@ -40,7 +40,7 @@ def measure(label: str) -> dict[str, Any]:
     name, options, training, episodes = FAMILIES[label]
     family = hipmdp.make(name, **options)
     begin = time.perf_counter()
-    config = replace(SEARCH[name].learner, epsilon_decay=0.998)
+    config = replace(SEARCH[name].learner, epsilon_decay=0.995)
     tests = family.instances("test")
     blind, success = [], []
     for seed in range(SEEDS):

@@ -4,11 +4,11 @@
 
 All four models see the same ten episodes of each instance: those of a model-free learner (ε-greedy from 1, decay
 0.995), nearly all random; in `hiv-controlled` only the first is, and the others follow the patient's best known
-treatment with 20 % random actions, as under an agent that has learned from the first episode. Before episode i the model
-was updated on episodes 0 … i−1 (infer w_b, then tune W and w_b; `average` and `scratch` tune W); the error is the mean
-length of the error vector on episode i in standardised units. `unadapted` is the pre-trained model on the same episodes.
-grid: 3 seeds (batch of 2 × 500 episodes) × both classes. hiv: 12 unseen test patients, trained on train32 × 150
-episodes; hiv5: the same patients, trained on the paper's 5 × 500.
+treatment with 20 % random actions, as under an agent that has learned from the first episode. Before episode i the
+model was updated on episodes 0 … i−1 (infer w_b, then tune W and w_b; `average` and `scratch` tune W); the error is the
+mean length of the error vector on episode i in standardised units. `unadapted` is the pre-trained model on the same
+episodes. grid: 3 seeds (batch of 2 × 500 episodes) × both classes. hiv: 12 unseen test patients, trained on train32 ×
+150 episodes; hiv5: the same patients, trained on the paper's 5 × 500.
 """
 
 import json

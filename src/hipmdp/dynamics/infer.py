@@ -45,6 +45,7 @@ def infer_latent(dynamics: Dynamics, transitions: Transitions, seed: int = 0, pr
     """
     if len(transitions) == 0:
         raise ValueError("infer_latent needs at least one transition.")
+    dynamics.check(transitions)
     config = dynamics.config
     if config.role is LatentRole.NONE:
         zero = jnp.zeros((), jnp.float32)

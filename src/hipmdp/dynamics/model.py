@@ -74,13 +74,17 @@ class Dynamics(eqx.Module):
             return Gaussian(jnp.zeros(size, jnp.float32), jnp.ones(size, jnp.float32))
         return Gaussian(jnp.mean(self.latents, axis=0), jnp.maximum(jnp.var(self.latents, axis=0), 0.01))
 
-    def rows(self, transitions: Transitions, instance: Int[Array, " rows"] | None = None) -> Rows:
-        """The network's view of a log; `instance` are rows of `latents` (by default all the first)."""
+    def check(self, transitions: Transitions) -> None:
+        """Refuse transitions of another family."""
         if transitions.specification != self.specification:
             raise ValueError(
                 f"The model is for {self.specification.family!r}, the transitions are of "
                 f"{transitions.specification.family!r}: their specifications differ."
             )
+
+    def rows(self, transitions: Transitions, instance: Int[Array, " rows"] | None = None) -> Rows:
+        """The network's view of a log; `instance` are rows of `latents` (by default all the first)."""
+        self.check(transitions)
         state, action = jnp.asarray(transitions.state), jnp.asarray(transitions.action)
         change = jnp.asarray(state_changes(transitions), jnp.float32)
         if instance is None:

@@ -58,7 +58,7 @@ class Model:
         return self.dynamics
 
     def predict(self, state: Any, action: Any, latent: Any, seed: int = 0, draws: int = 50) -> Prediction:
-        """Mean, epistemic and noise variance of s' − s for rows of states and actions under one latent (or one each)."""
+        """Mean, epistemic and noise variance of s' − s, a row per state and action; one latent, or one per row."""
         value = latent.value if isinstance(latent, Latent) else latent
         return predict(self.need_dynamics("predict"), state, action, value, seed, draws)
 
