@@ -1,5 +1,7 @@
 """The learner on MDPs with known values, its bookkeeping, and its bits."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -161,3 +163,24 @@ def test_gradients_are_clipped_by_their_global_norm():
     first_moment = state[1][0].mu
     np.testing.assert_allclose(first_moment["a"], [0.1 * 1.5, 0.0], rtol=1e-5)
     np.testing.assert_allclose(first_moment["b"], [0.1 * 2.0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("share", "low", "high"), [(0.0, 0.0, 0.0), (0.5, 0.15, 0.35), (1.0, 0.4, 0.6)])
+def test_restarts_begin_where_an_episode_has_been(share, low, high):
+    """Episodes of TWO_STEPS visit 0 and 1 equally often; a restart is one of the visited states, so half are at 1."""
+    config = dataclasses.replace(CONFIG, restart_share=share, minibatches=1)
+    chunks = train(config, Probe(), jnp.asarray([TWO_STEPS]), start(5, 400, config), 400, 20)
+    rows = [chunk.rows for chunk in chunks]
+    first = np.concatenate([r.experience.state[r.time == 0, 0] for r in rows])
+    assert set(first.tolist()) <= {0.0, 1.0}
+    assert len(first) == 400
+    # An episode that begins at 1 is one step long, so that 1 is met a little more often than 0.
+    assert low <= (first == 1).mean() <= high + 0.1
+
+
+def test_one_lane_and_many_step_alike():
+    """One lane runs without vmap: the same trajectory as the first of two equal lanes would have."""
+    arguments = (jax.random.split(jax.random.key(0), 1), jnp.zeros((1, 1)), jnp.zeros(1, jnp.int32), jnp.asarray([2]))
+    plain = learner._over_lanes(Probe().step, *arguments)
+    vmapped = jax.vmap(Probe().step)(*arguments)
+    jax.tree.map(np.testing.assert_array_equal, plain, vmapped)

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from hipmdp.data import replay as replays
 from hipmdp.dynamics.config import DynamicsConfig, LatentRole
 from hipmdp.dynamics.energy import alpha_energy, log_likelihoods, log_ratio
-from hipmdp.dynamics.model import SMALLEST_LOG_NOISE, Dynamics, Rows
+from hipmdp.dynamics.model import SMALLEST_LOG_NOISE, Dynamics, Rows, padded, padded_size
 from hipmdp.dynamics.network import Gaussian, MeanField, predicted_change
 from hipmdp.dynamics.noise import from_pool, make_pool
 
@@ -58,17 +59,10 @@ def init(dynamics: Dynamics, rows: Rows, key: PRNGKeyArray, capacity: int = 256)
     # A copy: the state is donated, and the model that a fit starts from must not change.
     parameters = jax.tree.map(jnp.copy, Parameters((dynamics.posterior, dynamics.log_noise), dynamics.latents))
     optimizers = {group: _optimizer().init(part) for group, part in parameters._asdict().items()}
-    # Capacities are powers of two, so that a log that grows is not compiled for anew each time.
-    capacity = max(capacity, 1 << (rows.instance.shape[0] - 1).bit_length())
-    replay = _filled_replay(*padded(rows, capacity))
-    return FitState(parameters, optimizers, replay, jnp.zeros((), jnp.int32), key)
-
-
-def padded(rows: Rows, size: int) -> tuple[Rows, Bool[Array, " rows"]]:
-    """`rows` filled up to `size`, and which of them are real."""
     count = rows.instance.shape[0]
-    filled = jax.tree.map(lambda leaf: jnp.pad(leaf, [(0, size - count)] + [(0, 0)] * (leaf.ndim - 1)), rows)
-    return filled, jnp.arange(size) < count
+    capacity = max(capacity, padded_size(count))
+    replay = _filled_replay(padded(rows, capacity), jnp.asarray(np.arange(capacity) < count))
+    return FitState(parameters, optimizers, replay, jnp.zeros((), jnp.int32), key)
 
 
 @jax.jit

@@ -14,7 +14,7 @@ from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics import fit
 from hipmdp.dynamics.config import LatentRole
 from hipmdp.dynamics.energy import alpha_energy, log_likelihoods
-from hipmdp.dynamics.model import Dynamics, Rows
+from hipmdp.dynamics.model import Dynamics, Rows, padded
 from hipmdp.dynamics.network import Gaussian
 
 
@@ -53,12 +53,12 @@ def infer_latent(dynamics: Dynamics, transitions: Transitions, seed: int = 0, pr
     prior = prior or dynamics.latent_prior
     rows = dynamics.rows(chosen_rows(transitions, config.infer_rows))
     size = min(config.infer_rows, -(-rows.instance.shape[0] // 100) * 100)
-    filled, real = fit.padded(rows, size)
+    real = jnp.asarray(np.arange(size) < rows.instance.shape[0], jnp.float32)
     return _infer(
         dynamics,
         prior,
-        filled,
-        real.astype(jnp.float32),
+        padded(rows, size),
+        real,
         jnp.asarray(len(transitions), jnp.float32),
         jax.random.key(seed),
     )

@@ -85,11 +85,13 @@ class Dynamics(eqx.Module):
     def rows(self, transitions: Transitions, instance: Int[Array, " rows"] | None = None) -> Rows:
         """The network's view of a log; `instance` are rows of `latents` (by default all the first)."""
         self.check(transitions)
-        state, action = jnp.asarray(transitions.state), jnp.asarray(transitions.action)
-        change = jnp.asarray(state_changes(transitions), jnp.float32)
+        count = len(transitions)
+        change = state_changes(transitions).astype(np.float32)
+        columns = padded((transitions.state, transitions.action, change), padded_size(count))
+        features, target = _standardised(self, *columns)
         if instance is None:
-            instance = jnp.zeros(len(transitions), jnp.int32)
-        return Rows(self.features(state, action), jax.vmap(self.scaling.standardised)(change), instance)
+            instance = jnp.asarray(np.zeros(count, np.int32))
+        return Rows(jnp.asarray(np.asarray(features)[:count]), jnp.asarray(np.asarray(target)[:count]), instance)
 
     def features(self, state: Float[Array, "rows state"], action: Int[Array, " rows"]) -> Float[Array, "rows features"]:
         """The network's inputs, without latents."""
@@ -127,6 +129,26 @@ def new_dynamics(
     latents = 0.1 * jax.random.normal(latent_key, (instances, config.latent_size), jnp.float32)
     noise = jnp.full(specification.state_size, config.initial_log_noise, jnp.float32)
     return Dynamics(posterior, prior, noise, latents, scaling, config, specification)
+
+
+def padded_size(count: int) -> int:
+    """A power of two that holds `count` rows: logs of any length share a few compilations."""
+    return max(256, 1 << (count - 1).bit_length())
+
+
+def padded(arrays: Any, size: int) -> Any:
+    """Arrays filled up with zeros to `size` rows. In NumPy: JAX would compile for every length."""
+
+    def one(array: Any) -> Any:
+        array = np.asarray(array)
+        return jnp.asarray(np.concatenate([array, np.zeros((size - len(array), *array.shape[1:]), array.dtype)]))
+
+    return jax.tree.map(one, arrays)
+
+
+@eqx.filter_jit
+def _standardised(dynamics: Dynamics, state: Array, action: Array, change: Array) -> tuple[Array, Array]:
+    return dynamics.features(state, action), jax.vmap(dynamics.scaling.standardised)(change)
 
 
 @eqx.filter_jit

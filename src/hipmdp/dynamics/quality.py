@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.config import LatentRole
 from hipmdp.dynamics.energy import log_likelihoods
-from hipmdp.dynamics.model import Dynamics, Rows
+from hipmdp.dynamics.model import Dynamics, Rows, padded, padded_size
 
 LEVELS = (0.5, 0.8, 0.95)
 """Central intervals whose coverage is reported."""
@@ -65,9 +65,11 @@ def quality(
     rows = dynamics.rows(transitions)
     parts = []
     for start in range(0, len(transitions), SLICE):
-        piece = jax.tree.map(lambda leaf, start=start: leaf[start : start + SLICE], rows)
+        piece = jax.tree.map(lambda leaf, start=start: np.asarray(leaf)[start : start + SLICE], rows)
+        count = len(piece.instance)
         key = jax.random.fold_in(jax.random.key(seed), start)
-        parts.append([np.asarray(part, np.float64) for part in _assess(dynamics, piece, latent, key, draws)])
+        told = _assess(dynamics, padded(piece, padded_size(count)), latent, key, draws)
+        parts.append([np.asarray(part, np.float64)[:count] for part in told])
     squares, fits, ratios = (np.concatenate(column) for column in zip(*parts, strict=True))
     coverage = tuple(float(np.mean(ratios <= float(norm.ppf(0.5 + level / 2)))) for level in LEVELS)
     return Quality(
