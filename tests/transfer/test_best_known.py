@@ -104,7 +104,7 @@ def test_search_keeps_the_best_policy_that_it_tried(monkeypatch):
     tried = []
     monkeypatch.setattr(module, "mean_return", lambda episodes: tried.append(next(values)) or tried[-1])
     monkeypatch.setattr(module, "success_rate", lambda family, episodes: float(tried[-1] > 0))
-    monkeypatch.setattr(module, "_measured", lambda family, theta, network: {"return": 6.5, "success": 1.0})
+    monkeypatch.setattr(module, "measured", lambda family, theta, network: {"return": 6.5, "success": 1.0})
     found = search(family, family.theta(), seed=0, config=SearchConfig(SEARCH["grid"].learner, episodes=8, ticks=10))
     assert found["best"]["return"] == 6.5
     assert found["best"]["episode"] == found["succeeding"]["episode"]

@@ -137,6 +137,9 @@ def collected(work: Path, draw: int) -> dict[str, Any] | None:
     base = json.loads(base_path.read_text())
     results = [json.loads(path.read_text()) for path in searches]
     candidates = [r[kind] for r in results for kind in ("best", "succeeding") if r[kind] is not None]
+    # What any other method found, where that was better (benchmarks/best_known.py writes these).
+    others = sorted(work.glob(f"draw{draw:04d}-other-*.json"))
+    candidates += [json.loads(path.read_text()) for path in others]
     candidates.append({"return": base["scripted"], "method": "scripted", "rule": base["scripted_rule"]})
     candidates.append({"return": base["constant"], "method": "constant"})
     best = max(candidates, key=lambda c: c["return"])

@@ -49,7 +49,8 @@ def final_keys(family: AbstractFamily) -> Any:
     return jax.random.split(jax.random.key(1706), 1 if family.fixed_start else BASELINE_EPISODES)
 
 
-def _measured(family: AbstractFamily, theta: Theta, network: QNetwork) -> dict[str, Any]:
+def measured(family: AbstractFamily, theta: Theta, network: QNetwork) -> dict[str, Any]:
+    """Return and success of a greedy policy on the starts on which all stored returns are measured."""
     keys = final_keys(family)
     episodes = greedy_episodes(family, network, repeat_theta(theta, len(keys)), keys)
     record: dict[str, Any] = {"return": mean_return(episodes), "success": success_rate(family, episodes)}
@@ -81,7 +82,7 @@ def search(family: AbstractFamily, theta: Theta, seed: int, config: SearchConfig
     found: dict[str, Any] = {"best": None, "succeeding": None}
     for name, (_, network, episode) in chosen.items():
         source = {"method": "ddqn", "seed": seed, "episode": episode, "episodes": config.episodes}
-        found[name] = {**_measured(family, theta, network), **source}
+        found[name] = {**measured(family, theta, network), **source}
     return {**found, "seconds": round(time.perf_counter() - begin, 1)}
 
 
