@@ -27,7 +27,7 @@ unit: .venv/.test
 	touch $@
 
 .venv/.test: .venv/.core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,oracles]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,oracles,gp]'
 	touch $@
 
 # Every benchmark writes its last measured result beside itself.
@@ -38,6 +38,11 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/collect_speed.py
 	$(BIN)/python benchmarks/ddqn.py
 	$(BIN)/python benchmarks/best_known.py
+	$(BIN)/python benchmarks/dynamics_speed.py
+	$(BIN)/python benchmarks/hiv_pretrain.py
+	$(BIN)/python benchmarks/joint_uncertainty.py
+	$(BIN)/python benchmarks/prediction_error.py
+	$(BIN)/python benchmarks/scaling.py
 
 # Resolve the newest releases that fit pyproject.toml, all extras together, and pin them.
 constraints:

@@ -109,13 +109,16 @@ def draw(result: dict[str, Any]) -> None:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     x = np.arange(len(rows))
-    for policy, colour in POLICIES:
-        axes.plot(
-            x, [row[policy] for row in rows], "o", color=colour, ms=7, mec=INK, mew=0.4, label=policy.replace("_", " ")
-        )
+    for place, (policy, colour) in enumerate(POLICIES):
+        values, label = [row[policy] for row in rows], policy.replace("_", " ")
+        axes.plot(x + 0.12 * (place - 2), values, "o", color=colour, ms=6, mec=INK, mew=0.4, label=label)
     if result["family"] == "hiv":
         axes.set_yscale("symlog", linthresh=1e6)
         axes.set_yticks([0, *(10.0**power for power in range(6, 12))])
+    elif result["family"] != "grid":
+        axes.set_yscale("symlog", linthresh=5)
+        axes.set_yticks(ticks := [-250, -150, -100, -50, -30, -20, -10, -5, 0], [str(t) for t in ticks])
+        axes.minorticks_off()
     axes.set_xticks(x, [row["instance"].split(":")[1] for row in rows], fontsize=8)
     axes.set(
         xlabel="test instance, sorted by its best known return", ylabel="undiscounted return", title=result["family"]

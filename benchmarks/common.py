@@ -47,6 +47,22 @@ def cached_batch(name: str, options: dict[str, Any], instances: Any, episodes: i
     return hipmdp.load_transitions(path)
 
 
+def cached_model(batch: Any, label: str, method: str, seed: int) -> Any:
+    """A pre-trained model that several benchmarks share, kept like the batches; its settings for tuning are today's."""
+    from dataclasses import replace
+
+    import hipmdp
+    from hipmdp.dynamics.presets import preset
+
+    path = Path(__file__).parent / "batches" / f"{label}-{method}-{seed}.hipmdp"
+    if not path.exists():
+        hipmdp.pretrain(batch, method=method, seed=seed, quiet=True).save(path)
+    model = hipmdp.load(path)
+    assert model.dynamics is not None
+    config = replace(preset("default", batch.specification), role=model.dynamics.config.role)
+    return model.with_dynamics(replace(model.dynamics, config=config))
+
+
 def mean_and_interval(values: Any) -> dict[str, float]:
     """Mean over the first axis with its 95 % bootstrap interval."""
     import numpy as np

@@ -9,8 +9,6 @@ import hipmdp
 from hipmdp.dynamics.gp import JITTER, Hyper, fit_gp, log_evidence, predict_gp
 from tests.dynamics.toys import random_batch
 
-pytest.importorskip("tinygp")
-
 
 def _kernel(a, b, amplitude, length):
     difference = (a[:, None] - b[None]) / length

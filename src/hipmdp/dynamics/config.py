@@ -58,11 +58,11 @@ class DynamicsConfig:
     """Turns of both in `pretrain`."""
     held_out_share: float = 0.05
     """Share of every instance's episodes that `pretrain` keeps back to measure its error."""
-    tune_rounds: int = 500
+    tune_rounds: int = 3000
     """Turns of both in `tune_model`."""
-    tune_learning_rate: float = 5e-4
+    tune_learning_rate: float = 2e-3
     """Of Adam on W in `tune_model`, at the start (paper: as in pre-training)."""
-    tune_widening: float = 10.0
+    tune_widening: float = 1000.0
     """How much wider than the posterior of pre-training the prior in `tune_model` is (0: the prior of pre-training,
     as in the paper)."""
     scratch_rounds: int = 3000
