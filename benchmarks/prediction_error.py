@@ -7,8 +7,8 @@ All four models see the same ten episodes of each instance: those of a model-fre
 treatment with 20 % random actions, as under an agent that has learned from the first episode. After episodes 0, 1, 2, 4
 and 7 the model is updated on all episodes so far (infer w_b, then tune W and w_b; `average` and `scratch` tune W); the
 error is the mean length of the error vector on an episode, before it enters an update, in standardised units.
-`unadapted` is the pre-trained model on the same episodes. grid: 2 seeds (batch of 2 × 500 episodes) × both classes. hiv:
-10 unseen test patients, trained on train32 × 150 episodes.
+`unadapted` is the pre-trained model on the same episodes. grid: 2 seeds (batch of 2 × 500 episodes) × both classes.
+hiv: 10 unseen test patients, trained on train32 × 150 episodes.
 """
 
 import json
