@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -74,8 +75,11 @@ def test_bad_calls_get_one_clear_sentence(batch):
     with pytest.raises(ValueError, match="preset"):
         hipmdp.pretrain(batch, preset="quick")
     model = hipmdp.pretrain(batch, method="average", config=TINY, quiet=True)
-    with pytest.raises(ValueError, match="at least one transition"):
-        hipmdp.infer_latent(model, batch.select(np.zeros(len(batch), bool)))
+    nothing = batch.select(np.zeros(len(batch), bool))
+    with pytest.raises(ValueError, match="infer_latent needs at least one transition"):
+        hipmdp.infer_latent(model, nothing)
+    with pytest.raises(ValueError, match="tune_model needs at least one transition"):
+        hipmdp.tune_model(model, nothing, latent=jnp.zeros(2))
 
 
 def test_bad_files_get_one_clear_sentence(batch, tmp_path):

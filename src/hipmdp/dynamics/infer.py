@@ -137,6 +137,8 @@ def tune_model(
     The posterior of pre-training is the prior now: what many instances have taught is given up only as far as this
     one's data ask for it. A `latent` found before is where w_b starts; otherwise it is inferred first.
     """
+    if len(transitions) == 0:
+        raise ValueError("tune_model needs at least one transition.")
     config, trained = dynamics.config, dynamics.latents.shape[0] > 0
     if latent is None:
         latent = infer_latent(dynamics, transitions, seed).value
