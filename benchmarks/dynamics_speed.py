@@ -46,18 +46,20 @@ def main() -> None:
     rows = []
     base = preset("default", batch.specification)
     unit = Gaussian(jnp.zeros(5, jnp.float32), jnp.ones(5, jnp.float32))
-    for draws, size in ((50, 32), (10, 256)):
+    few = batch.select(batch.episode % 25 == 0)
+    for log, draws, size in ((few, 50, 32), (batch, 50, 32), (batch, 10, 256)):
         for part, steps in (("W", (1, 0)), ("w_b", (0, 1))):
             config = replace(
                 base, weight_draws=draws, batch_size=size, weight_steps=steps[0], latent_steps=steps[1], rounds=10**6
             )
             dynamics = new_dynamics(config, batch.specification, scaling_of(batch), 5, key=jax.random.key(0))
-            data = dynamics.rows(batch, instance_rows(batch, batch.instances))
+            data = dynamics.rows(log, instance_rows(log, log.instances))
             schedule = fit.Schedule(1e-4, 1e-4, config.rounds)
             state = fit.init(dynamics, data, jax.random.key(1))
             seconds = step_seconds(dynamics, config, unit, schedule, state)
-            rows.append({"what": f"step on {part}", "draws": draws, "rows": size, "ms": 1e3 * seconds})
-            print(f"step on {part:4} {draws} draws x {size} rows: {1e3 * seconds:.3f} ms", flush=True)
+            facts = {"draws": draws, "rows": size, "transitions": len(log), "ms": 1e3 * seconds}
+            rows.append({"what": f"step on {part}", **facts})
+            print(f"step on {part:4} {facts}", flush=True)
     # Normals alone, and what they do to the gradient.
     count = dynamics.posterior.mean.shape[0]
     pool = make_pool(jax.random.key(2), 50, count)
