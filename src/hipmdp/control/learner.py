@@ -206,7 +206,7 @@ def tick(
     def body(_: Any, state: LearnerState) -> LearnerState:
         return update(config, state)
 
-    # A loop of no rounds where nothing happened: a `cond` would copy the whole replay at every tick.
+    # A loop of no rounds where nothing happened.
     rounds = jnp.where(jnp.any(flat.valid), config.minibatches * config.lanes, 0)
     return jax.lax.fori_loop(0, rounds, body, state), flat
 
