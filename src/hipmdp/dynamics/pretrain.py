@@ -17,8 +17,8 @@ from hipmdp.dynamics.model import Dynamics, new_dynamics
 from hipmdp.dynamics.network import Gaussian
 from hipmdp.dynamics.scaling import scaling_of
 
-CHUNK_ROUNDS = 500
-"""Rounds between two reports."""
+CHUNK_ROUNDS, CHUNK_STEPS = 500, 1000
+"""Rounds and gradient steps between two reports, at most: a second or two. A paper round has a thousand steps."""
 
 
 def held_out_rows(batch: Transitions, share: float) -> np.ndarray:
@@ -57,8 +57,9 @@ def fit_dynamics(
     unit = Gaussian(jnp.zeros(config.latent_size, jnp.float32), jnp.ones(config.latent_size, jnp.float32))
     state = fit.init(dynamics, dynamics.rows(kept, instance_rows(kept, instances)), jax.random.fold_in(key, 1))
     schedule = fit.Schedule(config.learning_rate, config.latent_learning_rate, config.rounds)
-    for done in range(0, config.rounds, CHUNK_ROUNDS):
-        chunk = min(CHUNK_ROUNDS, config.rounds - done)
+    longest = max(1, min(CHUNK_ROUNDS, CHUNK_STEPS // (config.weight_steps + config.latent_steps)))
+    for done in range(0, config.rounds, longest):
+        chunk = min(longest, config.rounds - done)
         state = fit.run_rounds(dynamics, config, unit, schedule, state, chunk)
         report(done + chunk, fit.fitted(dynamics, state))
     return fit.fitted(dynamics, state)

@@ -15,6 +15,7 @@ from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.config import LatentRole
 from hipmdp.dynamics.energy import log_likelihoods
 from hipmdp.dynamics.model import Dynamics, Rows, padded, padded_size
+from hipmdp.dynamics.pretrain import instance_rows
 
 LEVELS = (0.5, 0.8, 0.95)
 """Central intervals whose coverage is reported."""
@@ -109,10 +110,9 @@ def latent_use(dynamics: Dynamics, batch: Transitions, seed: int = 0, most: int 
     """
     if dynamics.config.role is LatentRole.NONE or dynamics.latents.shape[0] < 2:
         return None
-    instances = batch.instances
     chosen = np.random.default_rng(seed).permutation(len(batch))[:most]
     picked = batch.select(np.sort(chosen))
-    own = jnp.asarray(np.searchsorted(np.asarray(instances), picked.instance), jnp.int32)
+    own = instance_rows(picked, batch.instances)
     rows = dynamics.rows(picked, own)
     means, mean_latent = _means_by_latent(dynamics, rows)
     own_means = jnp.take_along_axis(means, own[None, :, None], axis=0)[0]
