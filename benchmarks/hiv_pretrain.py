@@ -16,7 +16,7 @@ import hipmdp
 from hipmdp.control.evaluate import repeat_theta
 from hipmdp.data.episodes import episodes_to_transitions
 from hipmdp.dynamics.infer import infer_latent, tune_model
-from hipmdp.dynamics.oracle import oracle_latent, oracle_latents
+from hipmdp.dynamics.oracle import oracle_latents, training_latents
 from hipmdp.dynamics.presets import preset
 from hipmdp.dynamics.pretrain import fit_dynamics
 from hipmdp.dynamics.quality import quality
@@ -76,10 +76,10 @@ if __name__ == "__main__":
         }
         print(f"{label}: {seconds:.0f} s, {peak:.2f} GB at most so far, {model}", flush=True)
         row["unseen"] = unseen(model.dynamics, family)
-        latents = oracle_latents(batch.thetas)
-        config = replace(preset("default", batch.specification), latent_size=latents.values.shape[1])
-        bound = fit_dynamics(batch, config, latents=latents.values)
-        row["unseen"] |= unseen(bound, family, lambda theta, latents=latents: oracle_latent(latents, theta))
+        oracle = oracle_latents(batch.thetas)
+        config = replace(preset("default", batch.specification), latent_size=len(oracle.names))
+        bound = fit_dynamics(batch, config, latents=training_latents(oracle, batch.thetas))
+        row["unseen"] |= unseen(bound, family, oracle.latent)
         for name, facts in row["unseen"].items():
             print(f"  {name:18}" + "  ".join(f"{k} {v['mean']:.3f}" for k, v in facts.items()), flush=True)
         results.append(row)

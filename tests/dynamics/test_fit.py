@@ -10,7 +10,7 @@ import pytest
 from hipmdp.dynamics.config import DynamicsConfig, LatentRole
 from hipmdp.dynamics.infer import infer_latent, tune_model
 from hipmdp.dynamics.model import new_dynamics, predict
-from hipmdp.dynamics.oracle import oracle_latent, oracle_latents
+from hipmdp.dynamics.oracle import oracle_latents, training_latents
 from hipmdp.dynamics.pretrain import fit_dynamics, held_out_rows
 from hipmdp.dynamics.quality import latent_use, quality
 from hipmdp.dynamics.scaling import scaling_of
@@ -101,16 +101,13 @@ def test_from_scratch_learns_this_instance_only():
 
 def test_true_parameters_as_latents_bound_the_error():
     thetas = {i: {"slope": s, "same": 1.0} for i, s in enumerate(SLOPES)}
-    latents = oracle_latents(thetas)
-    assert latents.names == ("slope",)
-    np.testing.assert_allclose(latents.values[:, 0], np.asarray(SLOPES) / np.std(SLOPES), rtol=1e-6)
-    model = fit_dynamics(slopes_log(SLOPES), replace(SMALL, latent_size=1), latents=latents.values)
-    np.testing.assert_array_equal(model.latents, latents.values)
-
-    class Theta:
-        slope = 0.75
-
-    assert quality(model, slopes_log([0.75], 200, seed=9), oracle_latent(latents, Theta)).rmse < 0.12
+    oracle = oracle_latents(thetas)
+    assert oracle.names == ("slope",)
+    latents = training_latents(oracle, thetas)
+    np.testing.assert_allclose(latents[:, 0], np.asarray(SLOPES) / np.std(SLOPES), rtol=1e-6)
+    model = fit_dynamics(slopes_log(SLOPES), replace(SMALL, latent_size=1), latents=latents)
+    np.testing.assert_array_equal(model.latents, latents)
+    assert quality(model, slopes_log([0.75], 200, seed=9), oracle.latent({"slope": 0.75})).rmse < 0.12
 
 
 def test_noise_is_found_per_dimension():

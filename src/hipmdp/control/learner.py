@@ -135,7 +135,7 @@ def act(
     action = jnp.where(explore, random, jnp.argmax(values, axis=-1).astype(jnp.int32))
     outcome = _over_lanes(environment.step, jax.random.split(step_key, config.lanes), before, action, context)
     time = time + 1
-    truncated = ~outcome.terminated & (time >= environment.horizon)
+    truncated = ~outcome.terminated & ((time >= environment.horizon) | outcome.cut)
     rows = Rows(
         Experience(before, action, outcome.reward, outcome.state, outcome.terminated),
         truncated,
@@ -152,7 +152,7 @@ def _over_lanes(function: Any, *arguments: Any) -> Any:
     if jax.tree.leaves(arguments)[0].shape[0] > 1:
         return jax.vmap(function)(*arguments)
     result = function(*jax.tree.map(lambda leaf: leaf[0], arguments))
-    return jax.tree.map(lambda leaf: leaf[None], result)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], result)
 
 
 def _restart(

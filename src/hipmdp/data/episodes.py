@@ -7,8 +7,8 @@ from hipmdp.families.family import AbstractFamily, Theta
 from hipmdp.families.rollout import Episode
 
 
-def episodes_to_transitions(family: AbstractFamily, lived: Episode, theta: Theta) -> Transitions:
-    """The valid steps of episodes of one instance (id 0); lane i is episode i."""
+def episodes_to_transitions(family: AbstractFamily, lived: Episode, theta: Theta, first: int = 0) -> Transitions:
+    """The valid steps of episodes of one instance (id 0); lane i is episode `first` + i."""
     lanes, horizon = np.asarray(lived.valid).shape
     time_, lane = np.arange(horizon), np.arange(lanes)
     valid = np.asarray(lived.valid)
@@ -21,7 +21,7 @@ def episodes_to_transitions(family: AbstractFamily, lived: Episode, theta: Theta
         "terminated": np.asarray(lived.terminated)[valid],
         "truncated": (last & ~np.asarray(lived.terminated))[valid],
         "instance": np.zeros(valid.sum(), np.int32),
-        "episode": np.broadcast_to(lane[:, None], valid.shape)[valid],
+        "episode": first + np.broadcast_to(lane[:, None], valid.shape)[valid],
         "time": np.broadcast_to(time_, valid.shape)[valid],
     }
     return Transitions(family.specification, columns, {0: {k: float(v) for k, v in theta._asdict().items()}})

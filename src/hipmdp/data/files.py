@@ -15,6 +15,16 @@ def output_directory(path: Path) -> Path:
     return path
 
 
+def claim(path: Path, description: str, what: str) -> None:
+    """A directory belongs to one piece of work, described in the file `path`: refuse to mix another into it."""
+    if path.exists():
+        if path.read_text() != description:
+            raise ValueError(f"{str(path.parent)!r} holds another {what}: give another --out, or its own settings.")
+        return
+    with whole_file(path) as temporary:
+        temporary.write_text(description)
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary name beside `path` (same suffix) that becomes `path` only if the block succeeds."""

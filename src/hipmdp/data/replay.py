@@ -60,6 +60,12 @@ def add(replay: Replay, rows: Any, keep: Bool[Array, " rows"]) -> Replay:
     return Replay(items, _set_leaves(replay.tree, target, leaves), size, replay.largest)
 
 
+def cleared(replay: Replay) -> Replay:
+    """The same replay with nothing in it."""
+    tree = replay.tree.replace(nodes=jnp.zeros_like(replay.tree.nodes))
+    return Replay(replay.items, tree, jnp.zeros((), jnp.int32), jnp.ones((), jnp.float32))
+
+
 def sample(replay: Replay, key: PRNGKeyArray, batch_size: int, importance_exponent: float) -> Sample:
     """Draw a mini-batch, stratified over the cumulated priorities."""
     indices = sum_tree.stratified_sample(replay.tree, batch_size, key)

@@ -4,6 +4,7 @@ A round is `weight_steps` steps on W and the noise, then `latent_steps` steps on
 drawn by squared error (prioritized replay) and weighed by its importance.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,6 +20,9 @@ from hipmdp.dynamics.energy import alpha_energy, log_likelihoods, log_ratio
 from hipmdp.dynamics.model import SMALLEST_LOG_NOISE, Dynamics, Rows, padded, padded_size
 from hipmdp.dynamics.network import Gaussian, MeanField, predicted_change
 from hipmdp.dynamics.noise import from_pool, make_pool
+
+CHUNK_ROUNDS, CHUNK_STEPS = 500, 1000
+"""Rounds and gradient steps between two reports, at most: a second or two. A paper round has a thousand steps."""
 
 
 class Parameters(NamedTuple):
@@ -186,6 +190,23 @@ def run_rounds(
     rates = tuple(jnp.asarray(value, jnp.float32) for value in schedule)
     kept = (config, dynamics.sizes, dynamics.prior, latent_prior, rates, jnp.asarray(chunk, jnp.int32))
     return _run(kept, state)
+
+
+def run_schedule(
+    dynamics: Dynamics,
+    config: DynamicsConfig,
+    latent_prior: Gaussian,
+    schedule: Schedule,
+    state: FitState,
+    report: Callable[[int, FitState], None] = lambda done, state: None,
+) -> FitState:
+    """All rounds of the schedule, in chunks of a second or two; `report` gets the rounds done and the state."""
+    longest = max(1, min(CHUNK_ROUNDS, CHUNK_STEPS // (config.weight_steps + config.latent_steps)))
+    for done in range(0, schedule.rounds, longest):
+        chunk = min(longest, schedule.rounds - done)
+        state = run_rounds(dynamics, config, latent_prior, schedule, state, chunk)
+        report(done + chunk, state)
+    return state
 
 
 def fitted(dynamics: Dynamics, state: FitState) -> Dynamics:

@@ -1,5 +1,6 @@
 """`infer_latent`: which member of the family is this? `tune_model`: and what does the family not yet know about it?"""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -130,12 +131,18 @@ class Tuned(NamedTuple):
 
 
 def tune_model(
-    dynamics: Dynamics, transitions: Transitions, seed: int = 0, latent: Float[Array, " latent"] | None = None
+    dynamics: Dynamics,
+    transitions: Transitions,
+    seed: int = 0,
+    latent: Float[Array, " latent"] | None = None,
+    fixed: bool = False,
+    report: Callable[[int, fit.FitState], None] = lambda done, state: None,
 ) -> Tuned:
     """Infer w_b, then alternate small steps on W and on w_b, all on the new instance's transitions.
 
     The posterior of pre-training is the prior now: what many instances have taught is given up only as far as this
-    one's data ask for it. A `latent` found before is where w_b starts; otherwise it is inferred first.
+    one's data ask for it. A `latent` found before is where w_b starts (and stays, if `fixed`); otherwise it is inferred
+    first. `report` is called at chunk edges.
     """
     if len(transitions) == 0:
         raise ValueError("tune_model needs at least one transition.")
@@ -150,9 +157,9 @@ def tune_model(
         config.latent_learning_rate,
         config.tune_rounds if trained else config.scratch_rounds,
     )
-    batched = replace(config, batch_size=config.tune_batch_size)
+    batched = replace(config, batch_size=config.tune_batch_size, latent_steps=0 if fixed else config.latent_steps)
     state = fit.init(start, dynamics.rows(transitions), jax.random.key(seed))
-    state = fit.run_rounds(start, batched, dynamics.latent_prior, schedule, state, schedule.rounds)
+    state = fit.run_schedule(start, batched, dynamics.latent_prior, schedule, state, report)
     tuned = fit.fitted(start, state)
     return Tuned(eqx.tree_at(lambda d: d.latents, tuned, dynamics.latents), tuned.latents[0])
 

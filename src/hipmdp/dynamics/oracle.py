@@ -8,29 +8,31 @@ from jaxtyping import Array, Float
 
 
 class OracleLatents(NamedTuple):
-    """The parameters that vary among the training instances, standardised over them."""
+    """The parameters that vary among the training instances, and how they are standardised."""
 
     names: tuple[str, ...]
-    centre: Float[Array, " latent"]
-    scale: Float[Array, " latent"]
-    values: Float[Array, "instances latent"]
+    centre: tuple[float, ...]
+    scale: tuple[float, ...]
+
+    def latent(self, theta: Any) -> Float[Array, " latent"]:
+        """The latent of an instance whose θ (a named tuple or a dict by name) is known."""
+        values = theta if isinstance(theta, dict) else theta._asdict()
+        rows = zip(self.names, self.centre, self.scale, strict=True)
+        return jnp.asarray([(float(values[name]) - centre) / scale for name, centre, scale in rows], jnp.float32)
 
 
 def oracle_latents(thetas: dict[int, dict[str, float]]) -> OracleLatents:
-    """From θ by name of every training instance, in the order of their ids."""
+    """From θ by name of every training instance."""
     if len(thetas) < 2:
         raise ValueError(f"True parameters are needed for at least two instances, got {len(thetas)}.")
-    rows = [thetas[i] for i in sorted(thetas)]
+    rows = list(thetas.values())
     names = tuple(name for name in rows[0] if len({row[name] for row in rows}) > 1)
     if not names:
         raise ValueError("The true parameters of all instances are the same: there is nothing to tell them apart by.")
     table = np.asarray([[row[name] for name in names] for row in rows], np.float64)
-    centre, scale = table.mean(axis=0), table.std(axis=0)
-    values = (table - centre) / scale
-    return OracleLatents(names, *(jnp.asarray(part, jnp.float32) for part in (centre, scale, values)))
+    return OracleLatents(names, tuple(table.mean(axis=0).tolist()), tuple(table.std(axis=0).tolist()))
 
 
-def oracle_latent(latents: OracleLatents, theta: Any) -> Float[Array, " latent"]:
-    """The latent of an instance whose θ is known."""
-    value = jnp.asarray([getattr(theta, name) for name in latents.names], jnp.float32)
-    return (value - latents.centre) / latents.scale
+def training_latents(oracle: OracleLatents, thetas: dict[int, dict[str, float]]) -> Float[Array, "instances latent"]:
+    """The latents of the training instances, in the order of their ids."""
+    return jnp.stack([oracle.latent(thetas[i]) for i in sorted(thetas)])

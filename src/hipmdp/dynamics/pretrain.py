@@ -17,9 +17,6 @@ from hipmdp.dynamics.model import Dynamics, new_dynamics
 from hipmdp.dynamics.network import Gaussian
 from hipmdp.dynamics.scaling import scaling_of
 
-CHUNK_ROUNDS, CHUNK_STEPS = 500, 1000
-"""Rounds and gradient steps between two reports, at most: a second or two. A paper round has a thousand steps."""
-
 
 def held_out_rows(batch: Transitions, share: float) -> np.ndarray:
     """Rows of every 1/share-th episode of each instance: spread over the whole time, none where episodes are few."""
@@ -45,11 +42,15 @@ def fit_dynamics(
     seed: int = 0,
     latents: Float[Array, "instances latent"] | None = None,
     report: Callable[[int, Dynamics], None] = lambda rounds, dynamics: None,
+    start: Dynamics | None = None,
 ) -> Dynamics:
-    """W, the noise and the latents of all instances of `batch`; `latents` fixes the latents (say, at the true θ's)."""
+    """W, the noise and the latents of all instances of `batch`; `latents` fixes the latents (say, at the true θ's).
+
+    `start` is a model to go on from; it has a latent for every instance.
+    """
     key = jax.random.key(seed)
     instances = batch.instances
-    dynamics = new_dynamics(config, batch.specification, scaling_of(batch), len(instances), key=key)
+    dynamics = start or new_dynamics(config, batch.specification, scaling_of(batch), len(instances), key=key)
     if latents is not None:
         dynamics = eqx.tree_at(lambda d: d.latents, dynamics, jnp.asarray(latents, jnp.float32))
         config = replace(config, latent_steps=0)
@@ -57,9 +58,8 @@ def fit_dynamics(
     unit = Gaussian(jnp.zeros(config.latent_size, jnp.float32), jnp.ones(config.latent_size, jnp.float32))
     state = fit.init(dynamics, dynamics.rows(kept, instance_rows(kept, instances)), jax.random.fold_in(key, 1))
     schedule = fit.Schedule(config.learning_rate, config.latent_learning_rate, config.rounds)
-    longest = max(1, min(CHUNK_ROUNDS, CHUNK_STEPS // (config.weight_steps + config.latent_steps)))
-    for done in range(0, config.rounds, longest):
-        chunk = min(longest, config.rounds - done)
-        state = fit.run_rounds(dynamics, config, unit, schedule, state, chunk)
-        report(done + chunk, fit.fitted(dynamics, state))
-    return fit.fitted(dynamics, state)
+
+    def tell(done: int, state: fit.FitState) -> None:
+        report(done, fit.fitted(dynamics, state))
+
+    return fit.fitted(dynamics, fit.run_schedule(dynamics, config, unit, schedule, state, tell))

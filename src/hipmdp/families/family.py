@@ -34,6 +34,8 @@ class Step(NamedTuple):
     state: Float[Array, " state"]
     reward: Float[Array, ""]
     terminated: Bool[Array, ""]
+    cut: Bool[Array, ""] | bool = False
+    """A model's imagination left what it knows: the episode ends here as if time were up. Never in a real MDP."""
 
 
 class AbstractFamily(eqx.Module):

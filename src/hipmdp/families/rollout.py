@@ -52,7 +52,7 @@ def rollout(family: AbstractFamily, policy: Policy, key: PRNGKeyArray, theta: Th
         outcome = family.step(step_key, state, action, theta)
         next_state = jnp.where(alive, outcome.state, state)
         row = Episode(state, action, jnp.where(alive, outcome.reward, 0), next_state, outcome.terminated & alive, alive)
-        return (next_state, alive & ~outcome.terminated), row
+        return (next_state, alive & ~outcome.terminated & ~jnp.asarray(outcome.cut)), row
 
     first = family.reset(reset_key, theta)
     times = jnp.arange(family.horizon, dtype=jnp.int32)

@@ -17,7 +17,7 @@ from hipmdp.control.learner import Experience, LearnerState, Rows
 from hipmdp.control.presets import preset as control_preset
 from hipmdp.control.train import finished, new_learner, train
 from hipmdp.data.checkpoint import load_checkpoint, save_checkpoint
-from hipmdp.data.files import output_directory, whole_file
+from hipmdp.data.files import claim, output_directory
 from hipmdp.data.parquet import load_transitions, save_transitions
 from hipmdp.data.transitions import Transitions
 from hipmdp.families.family import AbstractFamily, Theta
@@ -187,10 +187,4 @@ def _check_same_work(
             "config": dataclasses.asdict(config),
         }
     )
-    path = directory / "collection.json"
-    if path.exists():
-        if path.read_text() != description:
-            raise ValueError(f"{str(directory)!r} holds another collection: give another --out, or its own settings.")
-        return
-    with whole_file(path) as temporary:
-        temporary.write_text(description)
+    claim(directory / "collection.json", description, "collection")

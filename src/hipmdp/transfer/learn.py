@@ -1,37 +1,39 @@
 """`learn_policy`: meet one instance, episode by episode."""
 
+import dataclasses
+import hashlib
+import json
 import time
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from hipmdp.control import learner
 from hipmdp.control.evaluate import greedy_episodes, repeat_theta
-from hipmdp.control.network import QNetwork
-from hipmdp.control.presets import preset as control_preset
-from hipmdp.control.train import train_in_stages
 from hipmdp.data.episodes import episodes_to_transitions
+from hipmdp.data.files import claim, output_directory
+from hipmdp.data.transitions import Transitions
 from hipmdp.families.checks import known_name
 from hipmdp.families.family import AbstractFamily, Theta
 from hipmdp.families.instance_sets import resolve_instance
-from hipmdp.families.rollout import Episode, mean_return, success_rate
-from hipmdp.transfer.collect import rows_to_transitions
+from hipmdp.families.rollout import mean_return, success_rate
+from hipmdp.transfer.algorithm import Algorithm, evaluate
+from hipmdp.transfer.config import TransferConfig
+from hipmdp.transfer.config import preset as transfer_preset
+from hipmdp.transfer.interrupt import interruptible
+from hipmdp.transfer.meeting import Meeting
+from hipmdp.transfer.methods import METHODS, find_method
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.progress import Progress
+from hipmdp.transfer.rewards import REWARDS
 from hipmdp.transfer.run import Run
+from hipmdp.transfer.update import update_from_batch
 
-METHODS = ("model_free", "blind")
-"""The methods that `learn_policy` knows so far."""
-MEETING_STREAM, EVALUATION_STREAM, LIVING_STREAM = 2_000_001, 2_000_002, 2_000_003
-"""Key streams of the drawn instance, of evaluation (which learning must not see), and of a fixed policy's episodes."""
-
-
-def evaluate(family: AbstractFamily, network: QNetwork, theta: Theta, seed: int) -> Episode:
-    """Greedy evaluation episodes in the real environment (20 on grid and acrobot, 1 on HIV)."""
-    count = family.evaluation_episodes
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), EVALUATION_STREAM), count)
-    return greedy_episodes(family, network, repeat_theta(theta, count), keys)
+MEETING_STREAM, LIVING_STREAM = 2_000_001, 2_000_003
+"""Key streams of the drawn instance and of a fixed policy's episodes."""
+SAVE_SECONDS = 10
+"""Time between two checkpoints inside a long imagination."""
 
 
 def learn_policy(
@@ -40,53 +42,139 @@ def learn_policy(
     instance: Any = None,
     episodes: int = 10,
     seed: int = 0,
+    batch: Transitions | None = None,
+    reward: str = "given",
     preset: str = "default",
+    out: str | Path | None = None,
+    *,
+    dynamics: str = "learned",
+    config: TransferConfig | None = None,
     quiet: bool = False,
 ) -> Run:
     """Learn to control `instance` (θ, a dict by name, "test:3", or None: drawn) over `episodes` real episodes.
 
-    `model` says with which method; it is never changed.
+    `model` says with which method; it is never changed. With `batch`, the model is updated from it and the new
+    episodes at the end. `reward` inside imagination: "given", "learned" from the batch, or "true" (what the instance
+    itself would pay). `dynamics="true"` imagines in the real environment. Both "true"s are for finding out which part
+    is at fault; so is a model with `pretrain(…, latents="true")`. `config` replaces the preset's settings. With
+    `out` (a directory) the same call goes on where it was stopped, to the same bits.
     """
+    method = find_method(model.method, "learn_policy")
+    _check(model, family, episodes, batch, reward, dynamics)
+    theta = resolve_instance(family, instance, jax.random.fold_in(jax.random.key(seed), MEETING_STREAM))
+    if not method.learns:
+        return _follow_blind(model, family, theta, episodes, seed)
+    settings = config or transfer_preset(preset, family.specification)
+    if method.role is None and dynamics == "learned":
+        # Real life has one lane.
+        settings = dataclasses.replace(settings, learner=dataclasses.replace(settings.learner, lanes=1))
+    progress = _Report(settings, episodes, quiet)
+    algorithm = Algorithm(model, family, theta, episodes, seed, settings, reward, dynamics, progress.show)
+    meeting = algorithm.begin()
+    if out is not None:
+        progress.path = output_directory(Path(out)) / "meeting.checkpoint"
+        claim(progress.path.with_name("meeting.json"), _description(algorithm, batch), "run")
+        if progress.path.exists():
+            meeting.restore(progress.path)
+            progress.line.skip(int(meeting.student.learner.started))
+    with interruptible() as progress.interrupt:
+        while meeting.episode < episodes:
+            algorithm.advance(meeting)
+            progress.edge(meeting)
+    progress.line.close()
+    return _record(algorithm, meeting, batch)
+
+
+def _check(
+    model: Model, family: AbstractFamily, episodes: int, batch: Transitions | None, reward: str, dynamics: str
+) -> None:
     if model.specification != family.specification:
         raise ValueError(
             f"The model is for {model.specification.family!r}, not for {family.name!r}: use a model of this family."
         )
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}.")
-    theta = resolve_instance(family, instance, jax.random.fold_in(jax.random.key(seed), MEETING_STREAM))
-    known_name("method of learn_policy", model.method, METHODS)
-    if model.method == "blind":
-        return _follow_blind(model, family, theta, episodes, seed)
-    return _learn_model_free(model, family, theta, episodes, seed, preset, quiet)
+    known_name("reward", reward, REWARDS)
+    known_name("dynamics", dynamics, ("learned", "true"))
+    method = METHODS[model.method]
+    if reward == "learned" and method.pretrained and method.role is not None and model.reward_head is None:
+        raise ValueError('reward="learned" needs a model that `pretrain` gave a reward head: pre-train it again.')
+    if batch is not None and batch.specification != family.specification:
+        raise ValueError(f"The batch is of {batch.specification.family!r}, not of {family.name!r}.")
 
 
-def _learn_model_free(
-    model: Model, family: AbstractFamily, theta: Theta, episodes: int, seed: int, preset: str, quiet: bool
-) -> Run:
-    """DDQN directly on the instance, as the paper's model-free baseline: one lane, one episode after the other."""
-    config = control_preset(preset, family.specification)
-    network_key, learner_key = jax.random.split(jax.random.key(seed))
-    network = model.new_network(config, network_key)
-    state = learner.init(network, config, episodes * family.horizon, learner_key)
-    progress = Progress("model-free, episode", episodes, quiet=quiet)
-    returns, successes, learning, seconds, rows = [], [], [], [], []
-    begin = time.perf_counter()
-    for chunk in train_in_stages(config, family, repeat_theta(theta, 1), state, range(1, episodes + 1)):
-        state = chunk.state
-        rows.append(chunk.rows)
-        learning.append(float(np.sum(chunk.rows.experience.reward, dtype=np.float64)))
-        seconds.append(time.perf_counter() - begin)
-        greedy = evaluate(family, state.online, theta, seed)
-        returns.append(mean_return(greedy))
-        successes.append(success_rate(family, greedy))
-        progress.show(len(returns), f"(greedy return {returns[-1]:.4g})")
-        begin = time.perf_counter()
-    progress.close()
-    lived = rows_to_transitions(family, rows, 0, theta)
+class _Report:
+    """Progress, checkpoints and Ctrl-C: all that happens at chunk edges."""
+
+    def __init__(self, config: TransferConfig, episodes: int, quiet: bool) -> None:
+        self.config, self.episodes = config, episodes
+        self.line = Progress(
+            "imagined episode", config.imagined_episodes + episodes * config.learner.lanes, quiet=quiet
+        )
+        self.path: Path | None = None
+        self.interrupt: Any = None
+        self._saved = time.monotonic()
+
+    def show(self, meeting: Meeting) -> None:
+        """A line of progress; what is due on disk."""
+        extra = max(0, meeting.tunings - 1) * self.config.imagined_episodes
+        self.line.total = self.config.imagined_episodes + self.episodes * self.config.learner.lanes + extra
+        facts = [f"real episode {meeting.episode}"]
+        for name, label in (("returns", "return"), ("model_error", "model error")):
+            values = meeting.records[name]
+            if values and not np.isnan(values[-1]):
+                facts.append(f"{label} {values[-1]:.3g}")
+        self.line.show(int(meeting.student.learner.started), f"({', '.join(facts)})")
+        if self.interrupt.pressed or time.monotonic() - self._saved > SAVE_SECONDS:
+            self.edge(meeting)
+
+    def edge(self, meeting: Meeting) -> None:
+        """Write the checkpoint; then stop, if somebody wants to."""
+        if self.path is not None:
+            meeting.save(self.path)
+        self._saved = time.monotonic()
+        if self.interrupt.pressed:
+            raise KeyboardInterrupt
+
+
+def _description(algorithm: Algorithm, batch: Transitions | None) -> str:
+    """What a directory's run is: the same call gives the same text."""
+    model = algorithm.model
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves((model.dynamics, model.policy, model.reward_head)):
+        digest.update(np.asarray(leaf).tobytes())
+    return json.dumps(
+        {
+            "family": repr(algorithm.family),
+            "method": model.method,
+            "model": digest.hexdigest(),
+            "theta": {k: float(v) for k, v in algorithm.theta._asdict().items()},
+            "episodes": algorithm.episodes,
+            "seed": algorithm.seed,
+            "reward": algorithm.reward,
+            "dynamics": algorithm.dynamics,
+            "batch": None if batch is None else len(batch),
+            "config": dataclasses.asdict(algorithm.config),
+        }
+    )
+
+
+def _record(algorithm: Algorithm, meeting: Meeting, batch: Transitions | None) -> Run:
+    model = algorithm.model
+    if meeting.dynamics is not None and meeting.latent is not None:
+        model = model.with_dynamics(meeting.dynamics)
+        if batch is not None and METHODS[model.method].pretrained:
+            rounds, lived = algorithm.config.update_rounds, meeting.lived
+            model = update_from_batch(algorithm.model, batch, lived, meeting.latent, rounds, algorithm.seed)
     return Run(
-        "model_free", theta, np.asarray(returns), np.asarray(successes), np.asarray(learning),
-        np.full(episodes, np.nan), np.asarray(seconds), lived, model, state.online,
-    )  # fmt: skip
+        model.method,
+        algorithm.theta,
+        **{name: np.asarray(values) for name, values in meeting.records.items()},
+        transitions=meeting.lived,
+        model=model,
+        network=meeting.student.best,
+        latents=meeting.latents if model.has_latent else [],
+    )
 
 
 def _follow_blind(model: Model, family: AbstractFamily, theta: Theta, episodes: int, seed: int) -> Run:

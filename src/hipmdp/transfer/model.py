@@ -13,16 +13,10 @@ from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.config import LatentRole
 from hipmdp.dynamics.infer import Latent
 from hipmdp.dynamics.model import Dynamics, Prediction, predict
+from hipmdp.dynamics.oracle import OracleLatents
 from hipmdp.dynamics.quality import Quality, quality
+from hipmdp.dynamics.reward_head import RewardHead
 from hipmdp.families.specification import Specification
-
-ROLES = {
-    "embedded": LatentRole.EMBEDDED,
-    "linear": LatentRole.LINEAR,
-    "average": LatentRole.NONE,
-    "scratch": LatentRole.NONE,
-}
-"""The four dynamics of the paper: how the latent enters. `average` is one model for all, `scratch` starts untrained."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +29,18 @@ class Model:
     """Mean of each state dimension in the batch."""
     scale: tuple[float, ...]
     """Standard deviation of each state dimension in the batch."""
+    low: tuple[float, ...] = ()
+    """Smallest value of each state dimension in the batch: imagination does not leave the range of the data."""
+    high: tuple[float, ...] = ()
+    """Largest value, likewise."""
     dynamics: Dynamics | None = None
     """T̂, for methods that have one."""
     policy: QNetwork | None = None
     """`blind`: the Q-network trained across the training instances."""
+    reward_head: RewardHead | None = None
+    """r̂ and termination learned from the batch, for `reward="learned"`."""
+    oracle: OracleLatents | None = None
+    """How θ becomes the latent, for a model that was fitted with the true parameters as latents (diagnosis)."""
     report: dict[str, float] = field(default_factory=dict)
     """What `pretrain` measured: `held_out_error` (mean L2, standardised), `sensitivity` to the latent, …"""
 
@@ -46,6 +48,11 @@ class Model:
         """An untrained Q-network that standardises as the batch says."""
         centre, scale = (jnp.asarray(v, jnp.float32) for v in (self.centre, self.scale))
         return QNetwork(centre, scale, self.specification.action_count, config.hidden, key=key)
+
+    @property
+    def has_latent(self) -> bool:
+        """Whether T̂ takes a latent."""
+        return self.dynamics is not None and self.dynamics.config.role is not LatentRole.NONE
 
     def with_dynamics(self, dynamics: Dynamics) -> "Model":
         """The same model with another T̂."""

@@ -7,18 +7,18 @@ import jax
 import numpy as np
 
 from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.config import DynamicsConfig
+from hipmdp.dynamics.config import DynamicsConfig, LatentRole
 from hipmdp.dynamics.model import Dynamics, new_dynamics
+from hipmdp.dynamics.oracle import OracleLatents, oracle_latents, training_latents
 from hipmdp.dynamics.presets import preset as dynamics_preset
-from hipmdp.dynamics.pretrain import fit_dynamics, held_out_rows
+from hipmdp.dynamics.pretrain import fit_dynamics, held_out_rows, instance_rows
 from hipmdp.dynamics.quality import latent_use, quality
+from hipmdp.dynamics.reward_head import fit_reward_head
 from hipmdp.dynamics.scaling import scaling_of
 from hipmdp.families.checks import known_name
-from hipmdp.transfer.model import ROLES, Model
+from hipmdp.transfer.methods import BLIND, Method, find_method
+from hipmdp.transfer.model import Model
 from hipmdp.transfer.progress import Progress
-
-METHODS = (*ROLES, "model_free")
-"""The methods of `pretrain`."""
 
 
 class LatentIgnoredWarning(UserWarning):
@@ -32,23 +32,29 @@ def pretrain(
     preset: str = "default",
     config: DynamicsConfig | None = None,
     quiet: bool = False,
+    latents: str = "learned",
 ) -> Model:
     """Learn how the family behaves, with one latent per instance of `batch`.
 
     `embedded` and `linear` fit W and the latents, `average` one model for all without latents. `scratch` and
     `model_free` take only the standardisation: they start untrained, as in the paper. `config` replaces the preset's
-    settings.
+    settings. `latents="true"` takes the true parameters as the latents, here and for every new instance: for diagnosis.
     """
-    known_name("method of pretrain", method, METHODS)
+    chosen = find_method(method, "pretrain")
+    if chosen is BLIND:
+        raise ValueError("A blind policy needs the family itself, not a batch: use train_blind.")
+    known_name("latents of pretrain", latents, ("learned", "true"))
     if len(batch) < 2:
         raise ValueError(f"pretrain needs at least two transitions, got {len(batch)}.")
     scaling = scaling_of(batch)
     centre, scale = (tuple(float(x) for x in column) for column in scaling[:2])
-    model = Model(method, batch.specification, centre, scale)
-    if method == "model_free":
+    both = np.concatenate([batch.state, batch.next_state])
+    low, high = (tuple(float(x) for x in extreme(both, axis=0)) for extreme in (np.min, np.max))
+    model = Model(method, batch.specification, centre, scale, low, high)
+    if chosen.role is None:
         return model
-    config = replace(config or dynamics_preset(preset, batch.specification), role=ROLES[method])
-    if method == "scratch":
+    config = replace(config or dynamics_preset(preset, batch.specification), role=chosen.role)
+    if not chosen.pretrained:
         key = jax.random.key(seed)
         return model.with_dynamics(new_dynamics(config, batch.specification, scaling, 0, key=key))
     progress = Progress(f"pretrain {method}, round", config.rounds, quiet=quiet)
@@ -57,9 +63,26 @@ def pretrain(
         spread = float(np.sqrt(np.mean(np.asarray(dynamics.noise_variance()))))
         progress.show(rounds, f"(noise {spread:.3f})")
 
-    dynamics = fit_dynamics(batch, config, seed, report=report)
+    oracle, known = None, None
+    if latents == "true":
+        oracle = _oracle(batch, chosen)
+        known = training_latents(oracle, batch.thetas)
+        config = replace(config, latent_size=len(oracle.names))
+    dynamics = fit_dynamics(batch, config, seed, known, report)
+    head = fit_reward_head(batch, scaling, dynamics.latents[instance_rows(batch, batch.instances)], seed)
     progress.close()
-    return replace(model, dynamics=dynamics, report=_report(dynamics, batch, method))
+    told = _report(dynamics, batch, method)
+    return replace(model, dynamics=dynamics, reward_head=head, oracle=oracle, report=told)
+
+
+def _oracle(batch: Transitions, method: Method) -> OracleLatents:
+    """How θ becomes a latent, or one clear sentence where that makes no sense."""
+    if method.role is LatentRole.NONE:
+        raise ValueError(f'latents="true" needs a method with latents (embedded or linear), not {method.name!r}.')
+    unknown = sorted(set(batch.instances) - set(batch.thetas))
+    if unknown:
+        raise ValueError(f'latents="true" needs the true parameters, which are unknown for instance {unknown[0]}.')
+    return oracle_latents(batch.thetas)
 
 
 def _report(dynamics: Dynamics, batch: Transitions, method: str) -> dict[str, float]:

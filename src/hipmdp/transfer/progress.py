@@ -9,7 +9,7 @@ class Progress:
     """One line that is rewritten on a terminal, or a new line every ten seconds elsewhere."""
 
     def __init__(self, title: str, total: int, *, quiet: bool = False) -> None:
-        self._title, self._total, self._quiet, self._first = title, total, quiet, 0
+        self._title, self.total, self._quiet, self._first = title, total, quiet, 0
         self._begin = time.monotonic()
         self._last = self._begin
         self._terminal = sys.stderr.isatty()
@@ -29,8 +29,8 @@ class Progress:
                 return
             self._last, self._shown = now, True
             fresh = max(done - self._first, 1)
-            left = (now - self._begin) / fresh * (self._total - done)
-            line = f"{self._title}: {done}/{self._total} {text}, {_time(left)} left"
+            left = (now - self._begin) / fresh * (self.total - done)
+            line = f"{self._title}: {done}/{self.total} {text}, {_time(left)} left"
             sys.stderr.write(f"\r{line:<79}" if self._terminal else line + "\n")
             sys.stderr.flush()
 

@@ -11,6 +11,8 @@ from hipmdp.control.network import QNetwork
 from hipmdp.data.checkpoint import load_checkpoint, save_checkpoint
 from hipmdp.dynamics.config import DynamicsConfig, LatentRole
 from hipmdp.dynamics.model import Dynamics, new_dynamics
+from hipmdp.dynamics.oracle import OracleLatents
+from hipmdp.dynamics.reward_head import RewardHead, new_reward_head
 from hipmdp.dynamics.scaling import Scaling
 from hipmdp.families.specification import Specification
 from hipmdp.transfer.model import Model
@@ -24,42 +26,52 @@ def save_model(model: Model, path: Path) -> None:
         "specification": model.specification.to_dict(),
         "centre": list(model.centre),
         "scale": list(model.scale),
+        "low": list(model.low),
+        "high": list(model.high),
         "report": model.report,
         "dynamics": None
         if dynamics is None
         else {"config": dataclasses.asdict(dynamics.config), "instances": dynamics.latents.shape[0]},
+        "reward_head": None if model.reward_head is None else model.reward_head.latent_size,
+        "oracle": None if model.oracle is None else model.oracle._asdict(),
         "policy": None if policy is None else [layer.out_features for layer in policy.layers],
     }
-    save_checkpoint(path, "model", (dynamics, policy), meta)
+    save_checkpoint(path, "model", (dynamics, policy, model.reward_head), meta)
 
 
 def load(path: str | Path) -> Model:
     """Read a model that `Model.save` wrote. Nothing in the file is run; a bad file is one clear `ValueError`."""
-    (dynamics, policy), meta = load_checkpoint(Path(path), "model", _template)
+    (dynamics, policy, head), meta = load_checkpoint(Path(path), "model", _template)
     return Model(
         meta["method"],
         Specification.from_dict(meta["specification"]),
         tuple(meta["centre"]),
         tuple(meta["scale"]),
+        tuple(meta["low"]),
+        tuple(meta["high"]),
         dynamics,
         policy,
+        head,
+        None if meta["oracle"] is None else OracleLatents(*(tuple(meta["oracle"][f]) for f in OracleLatents._fields)),
         meta["report"],
     )
 
 
-def _template(meta: dict[str, Any]) -> tuple[Dynamics | None, QNetwork | None]:
+def _template(meta: dict[str, Any]) -> tuple[Dynamics | None, QNetwork | None, RewardHead | None]:
     """A model of the same shapes; what the header says about a policy or a network must fit the arrays behind it."""
     specification = Specification.from_dict(meta["specification"])
     size, key = specification.state_size, jax.random.key(0)
     zeros = jnp.zeros(size, jnp.float32)
-    dynamics, policy = None, None
+    dynamics, policy, head = None, None, None
+    scaling = Scaling(zeros, zeros, zeros, zeros)
     if meta["dynamics"] is not None:
         values = dict(meta["dynamics"]["config"])
         values["role"], values["hidden"] = LatentRole(values["role"]), tuple(values["hidden"])
         config = DynamicsConfig(**values)
-        scaling = Scaling(zeros, zeros, zeros, zeros)
         dynamics = new_dynamics(config, specification, scaling, int(meta["dynamics"]["instances"]), key=key)
     if meta["policy"] is not None:
         *hidden, actions = meta["policy"]
         policy = QNetwork(zeros, zeros, actions, tuple(hidden), key=key)
-    return dynamics, policy
+    if meta["reward_head"] is not None:
+        head = new_reward_head(specification, scaling, int(meta["reward_head"]), key=key)
+    return dynamics, policy, head

@@ -1,0 +1,237 @@
+"""Algorithm 1: live an episode, tune T̂, imagine, and again.
+
+Keys are folded from the seed by stream and episode, and what changes lives in a `Meeting`: a run that was stopped and
+restored goes on to the same bits.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from hipmdp.control.evaluate import greedy_episodes, repeat_theta
+from hipmdp.control.learner import Environment, epsilon
+from hipmdp.control.network import QNetwork
+from hipmdp.control.train import copied, train_in_stages
+from hipmdp.data import replay as replays
+from hipmdp.data.episodes import episodes_to_transitions
+from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.infer import tune_model
+from hipmdp.dynamics.model import Dynamics
+from hipmdp.dynamics.quality import quality
+from hipmdp.dynamics.reward_head import fit_reward_head
+from hipmdp.families.family import AbstractFamily, Theta
+from hipmdp.families.rollout import Episode, mean_return, rollouts, success_rate
+from hipmdp.transfer.collect import rows_to_transitions
+from hipmdp.transfer.config import TransferConfig
+from hipmdp.transfer.imagination import Imagination, data_limits, draw_contexts
+from hipmdp.transfer.meeting import Meeting, Phase, no_rows
+from hipmdp.transfer.methods import METHODS
+from hipmdp.transfer.model import Model
+from hipmdp.transfer.rewards import AbstractReward, GivenReward, LearnedReward, TrueReward
+from hipmdp.transfer.simulate import new_student, simulate_episodes
+
+STARTS = 64
+"""First states that imagination knows."""
+NETWORK, LEARNER, LATENT, LIVING, TUNING, WEIGHTS, LOOKING, EVALUATION, STARTING = range(2_000_010, 2_000_019)
+"""Key streams."""
+
+
+class EpsilonGreedy(eqx.Module):
+    """π̂_b: the best action, or with probability ε any."""
+
+    network: QNetwork
+    epsilon: Float[Array, ""]
+
+    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
+        """An action in one state."""
+        explore_key, uniform_key = jax.random.split(key)
+        values = self.network(state)
+        random = jax.random.randint(uniform_key, (), 0, values.shape[0], jnp.int32)
+        greedy = jnp.argmax(values).astype(jnp.int32)
+        return jnp.where(jax.random.uniform(explore_key) < self.epsilon, random, greedy)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """The fixed part of a run: whom we meet, with what, and how."""
+
+    model: Model
+    family: AbstractFamily
+    theta: Theta
+    """For the real environment and for diagnosis; imagination is told no more of it than its reward is."""
+    episodes: int
+    seed: int
+    config: TransferConfig
+    reward: str
+    dynamics: str
+    """"learned", or "true": imagine in the real environment (diagnosis)."""
+    report: Callable[[Meeting], None]
+    """Called at chunk edges."""
+
+    @property
+    def imagines(self) -> bool:
+        """Whether the policy is learned in imagination."""
+        return self.dynamics == "true" or METHODS[self.model.method].role is not None
+
+    def key(self, stream: int, number: int = 0) -> PRNGKeyArray:
+        """A key of its own for every purpose."""
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), stream), number)
+
+    def begin(self) -> Meeting:
+        """Draw w_b ~ P_W and an untrained policy."""
+        config, learner = self.config, self.config.learner
+        imagined = config.imagined_episodes * (1 + config.retunings) + (self.episodes + 1) * learner.lanes
+        capacity = (imagined if self.imagines else self.episodes) * self.family.horizon
+        student = new_student(self.model.new_network(learner, self.key(NETWORK)), learner, capacity, self.key(LEARNER))
+        dynamics = self.model.dynamics
+        latent = None if dynamics is None else self._first_latent(dynamics)
+        theta = {k: float(v) for k, v in self.theta._asdict().items()}
+        return Meeting(student, dynamics, latent, no_rows(self.family.specification, {0: theta}))
+
+    def _first_latent(self, dynamics: Dynamics) -> Float[Array, " latent"]:
+        if self.model.oracle is not None:
+            return self.model.oracle.latent(self.theta)
+        prior = dynamics.latent_prior
+        return prior.mean + jnp.sqrt(prior.variance) * jax.random.normal(
+            self.key(LATENT), prior.mean.shape, jnp.float32
+        )
+
+    def advance(self, meeting: Meeting) -> None:
+        """Do what comes next."""
+        begin = time.perf_counter()
+        {Phase.LIVE: self._live, Phase.TUNE: self._tune, Phase.IMAGINE: self._imagine, Phase.EVALUATE: self._evaluate}[
+            meeting.phase
+        ](meeting, begin)
+
+    def _live(self, meeting: Meeting, begin: float) -> None:
+        """One real episode, into 𝒟_b."""
+        episode = self._model_free_episode(meeting) if not self.imagines else self._followed_episode(meeting)
+        meeting.records["learning_returns"].append(float(np.sum(episode.reward, dtype=np.float64)))
+        meeting.records["model_error"].append(self._error(meeting, episode))
+        meeting.lived = meeting.lived.extended(episode)
+        meeting.seconds += time.perf_counter() - begin
+        meeting.phase = Phase.TUNE if self.imagines else Phase.EVALUATE
+
+    def _followed_episode(self, meeting: Meeting) -> Transitions:
+        """ε-greedy, ε as low as imagination has brought it; in the first episode ε is 1."""
+        chance = epsilon(self.config.learner, meeting.student.learner.started)
+        policy = EpsilonGreedy(meeting.student.best, chance)
+        keys = self.key(LIVING, meeting.episode)[None]
+        lived = rollouts(self.family, policy, keys, repeat_theta(self.theta, 1))
+        return episodes_to_transitions(self.family, lived, self.theta, first=meeting.episode)
+
+    def _model_free_episode(self, meeting: Meeting) -> Transitions:
+        """ε-greedy, and learning from every step as the paper's model-free baseline does."""
+        contexts, stages = repeat_theta(self.theta, 1), [meeting.episode + 1]
+        (chunk,) = train_in_stages(self.config.learner, self.family, contexts, meeting.student.learner, stages)
+        meeting.student = meeting.student._replace(learner=chunk.state, best=copied(chunk.state.online))
+        return rows_to_transitions(self.family, [chunk.rows], 0, self.theta)
+
+    def _error(self, meeting: Meeting, episode: Transitions) -> float:
+        """Mean L2 error of T̂ on an episode that it has not been tuned on."""
+        if meeting.dynamics is None or meeting.latent is None:
+            return float("nan")
+        return quality(meeting.dynamics, episode, meeting.latent, self.seed).l2
+
+    def _tune(self, meeting: Meeting, begin: float) -> None:
+        """After the first episode, and when T̂ is inaccurate: fit w_b and W to 𝒟_b, and imagine N_f episodes more.
+
+        Every tuning starts from the pre-trained W: its posterior is the prior, and no episode counts twice.
+        """
+        config = self.config
+        if self._is_inaccurate(meeting):
+            if self.model.dynamics is not None and self.dynamics == "learned":
+                oracle = self.model.oracle
+                latent = None if oracle is None else meeting.latent
+                meeting.dynamics, meeting.latent = tune_model(
+                    self.model.dynamics, meeting.lived, self.seed + meeting.episode, latent, oracle is not None,
+                    lambda done, state: self.report(meeting),
+                )  # fmt: skip
+            learner, worst = meeting.student.learner, jnp.asarray(-jnp.inf, jnp.float32)
+            if config.forget:
+                learner = learner._replace(replay=replays.cleared(learner.replay))
+            meeting.student = meeting.student._replace(learner=learner, best_return=worst)
+            meeting.tunings += 1
+            meeting.imagined += config.imagined_episodes
+        meeting.imagined += config.learner.lanes
+        meeting.seconds += time.perf_counter() - begin
+        meeting.phase = Phase.IMAGINE
+
+    def _is_inaccurate(self, meeting: Meeting) -> bool:
+        """The first episode; or an error above what pre-training leads one to expect (scratch: always above)."""
+        if meeting.episode == 0:
+            return True
+        expected = self.model.report.get("held_out_error", 0.0)
+        error = meeting.records["model_error"][-1]
+        wrong = self.dynamics == "learned" and error > self.config.inaccurate_factor * expected
+        return wrong and meeting.tunings <= self.config.retunings
+
+    def _imagine(self, meeting: Meeting, begin: float) -> None:
+        """Imagined episodes up to the number that is wanted."""
+        spent = meeting.seconds
+
+        def report(student: Any) -> None:
+            meeting.student = student
+            meeting.seconds = spent + time.perf_counter() - begin
+            self.report(meeting)
+
+        environment, contexts = self.imagination(meeting)
+        meeting.student = simulate_episodes(
+            self.config.learner, environment, contexts, meeting.student, meeting.imagined,
+            self.key(LOOKING, meeting.tunings), report,
+        )  # fmt: skip
+        meeting.seconds = spent + time.perf_counter() - begin
+        if meeting.latent is not None:
+            meeting.latents.append(meeting.latent)
+        meeting.phase = Phase.EVALUATE
+
+    def imagination(self, meeting: Meeting) -> tuple[Environment, Any]:
+        """What the policy is learned in, and its contexts."""
+        if self.dynamics == "true":
+            return self.family, repeat_theta(self.theta, 1)
+        dynamics, latent, lived = meeting.dynamics, meeting.latent, meeting.lived
+        assert dynamics is not None
+        assert latent is not None
+        keys = jax.random.split(self.key(STARTING), STARTS)
+        starts = jax.vmap(lambda key: self.family.reset(key, self.theta))(keys)
+        low = np.minimum(self.model.low, lived.next_state.min(axis=0))
+        high = np.maximum(self.model.high, lived.next_state.max(axis=0))
+        reward = self._reward(dynamics, latent, lived)
+        weight_key = self.key(WEIGHTS, meeting.tunings)
+        contexts = draw_contexts(dynamics, latent, weight_key, self.config.weight_draws, self.config.mean_weights)
+        return Imagination(dynamics, reward, starts, data_limits(low, high)), contexts
+
+    def _reward(self, dynamics: Dynamics, latent: Float[Array, " latent"], lived: Transitions) -> AbstractReward:
+        if self.reward == "given":
+            return GivenReward(self.family, self.theta)
+        if self.reward == "true":
+            return TrueReward(self.family, self.theta)
+        head = self.model.reward_head
+        if head is None:
+            # Scratch knows no rewards but those of this instance.
+            rows = jnp.broadcast_to(latent, (len(lived), *latent.shape))
+            head = fit_reward_head(lived, dynamics.scaling, rows, self.seed)
+        return LearnedReward(head)
+
+    def _evaluate(self, meeting: Meeting, begin: float) -> None:
+        """Greedy episodes in the real environment."""
+        greedy = evaluate(self.family, meeting.student.best, self.theta, self.seed)
+        meeting.records["returns"].append(mean_return(greedy))
+        meeting.records["success"].append(success_rate(self.family, greedy))
+        meeting.records["seconds"].append(meeting.seconds)
+        meeting.seconds, meeting.phase = 0.0, Phase.LIVE
+        meeting.episode += 1
+
+
+def evaluate(family: AbstractFamily, network: QNetwork, theta: Theta, seed: int) -> Episode:
+    """Greedy evaluation episodes in the real environment (20 on grid and acrobot, 1 on HIV)."""
+    count = family.evaluation_episodes
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), EVALUATION), count)
+    return greedy_episodes(family, network, repeat_theta(theta, count), keys)

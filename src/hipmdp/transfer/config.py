@@ -1,0 +1,50 @@
+"""Settings of Algorithm 1, with where each value comes from; presets are values."""
+
+from dataclasses import dataclass, field, replace
+
+from hipmdp.control.config import DDQNConfig
+from hipmdp.control.presets import preset as control_preset
+from hipmdp.families.checks import known_name
+from hipmdp.families.specification import Specification
+
+
+@dataclass(frozen=True)
+class TransferConfig:
+    """What happens after each real episode."""
+
+    learner: DDQNConfig = field(default_factory=DDQNConfig)
+    """The Double DQN inside imagination."""
+    imagined_episodes: int = 500
+    """N_f: imagined episodes after each tuning of T̂ (paper; released code: 1,000 on grid)."""
+    weight_draws: int = 16
+    """Weight draws of a pool, one per imagined episode in turn (released code: the mean over 50)."""
+    mean_weights: bool = False
+    """Whether imagination follows the mean over the draws (released code) instead of one draw per episode."""
+    inaccurate_factor: float = 2.0
+    """T̂ is inaccurate when its error on the episode just seen is more than this times its held-out error in
+    pre-training (the paper gives no test)."""
+    retunings: int = 2
+    """How often T̂ is tuned again after the first episode, at most (released code: once more, then every ten)."""
+    forget: bool = True
+    """Whether what the model before a tuning imagined is forgotten (paper: 𝒟ᶠ_b keeps everything)."""
+    update_rounds: int = 2000
+    """Rounds of the update of W and the latents from 𝒟 after the instance, when 𝒟 was given."""
+
+
+def _paper(episodes: int) -> TransferConfig:
+    return TransferConfig(
+        imagined_episodes=episodes, weight_draws=50, mean_weights=True, forget=False, update_rounds=10
+    )
+
+
+PAPER = {"grid": _paper(1000), "acrobot": _paper(500), "hiv": _paper(500)}
+DEFAULT = {"grid": TransferConfig(), "acrobot": TransferConfig(), "hiv": TransferConfig()}
+LANES = {"paper": 1, "default": 10}
+"""Imagined episodes side by side; the ratio of updates to steps stays the same."""
+PRESETS = {"paper": PAPER, "default": DEFAULT}
+
+
+def preset(name: str, specification: Specification) -> TransferConfig:
+    """The settings `name` for a family; a system of the user's own takes plain values."""
+    config = PRESETS[known_name("preset", name, PRESETS)].get(specification.family, TransferConfig())
+    return replace(config, learner=replace(control_preset(name, specification), lanes=LANES[name]))

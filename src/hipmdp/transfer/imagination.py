@@ -1,0 +1,93 @@
+"""Imagination: episodes inside T̂ for one instance, as an environment that the learner of control can learn in."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from hipmdp.dynamics.model import Dynamics
+from hipmdp.families.family import Step
+from hipmdp.transfer.rewards import AbstractReward
+
+DATA_MARGIN = 0.1
+"""How far beyond the range of the data, as a share of it, an imagined state may go before its episode is cut."""
+
+
+class Context(NamedTuple):
+    """What is drawn anew for every imagined episode; leaves gain a leading axis for a pool of contexts."""
+
+    weights: Float[Array, "*pool draws weights"]
+    """The prediction is the mean over these weight draws: one draw is one function that the data allow."""
+    latent: Float[Array, "*pool latent"]
+    """w_b."""
+
+
+class Limits(NamedTuple):
+    """Where imagination may go."""
+
+    low: Float[Array, " state"]
+    high: Float[Array, " state"]
+
+
+class Imagination(eqx.Module):
+    """ŝ' = s + T̂(s, a, w_b), r̂ = R(s, a, ŝ'): no hidden parameter but what the reward is given.
+
+    Angles are wrapped and states kept in S. A state that leaves the range of the data cuts its episode: the learner
+    sees the nearest state within the range, as if time were up there, and nothing of what lies beyond.
+    """
+
+    dynamics: Dynamics
+    reward: AbstractReward
+    starts: Float[Array, "starts state"]
+    """First states of episodes."""
+    limits: Limits
+
+    @property
+    def horizon(self) -> int:
+        """Steps of an imagined episode, as of a real one."""
+        return self.dynamics.specification.horizon
+
+    def reset(self, key: PRNGKeyArray, theta: Context) -> Float[Array, " state"]:
+        """One of the known first states."""
+        return self.starts[jax.random.randint(key, (), 0, self.starts.shape[0], jnp.int32)]
+
+    def step(self, key: PRNGKeyArray, state: Float[Array, " state"], action: Int[Array, ""], theta: Context) -> Step:
+        """One imagined step."""
+        specification, scaling = self.dynamics.specification, self.dynamics.scaling
+        features = scaling.features(state, action, specification.action_count)
+        if self.dynamics.config.stochastic_input:
+            features = jnp.concatenate([features, jax.random.normal(key, (1,), jnp.float32)])
+        changes = jax.vmap(self.dynamics.change, in_axes=(0, None, None))(theta.weights, features, theta.latent)
+        change = jnp.mean(changes, axis=0) * scaling.change_scale + scaling.change_centre
+        proposal = self._in_state_space(state + change)
+        inside = (proposal >= self.limits.low) & (proposal <= self.limits.high)
+        # min and max pass a NaN on; the state before is the last thing that is known.
+        next_state = jnp.where(jnp.isfinite(proposal), jnp.clip(proposal, *self.limits), state)
+        reward, terminated = self.reward(state, action, next_state, theta.latent)
+        return Step(next_state, reward, terminated, cut=~jnp.all(inside))
+
+    def _in_state_space(self, state: Float[Array, " state"]) -> Float[Array, " state"]:
+        specification = self.dynamics.specification
+        low, high = (jnp.asarray(v, jnp.float32) for v in (specification.state_low, specification.state_high))
+        if any(specification.angles):
+            turns = jnp.round(state / (2 * np.pi)) * jnp.asarray(specification.angles, jnp.float32)
+            state = state - turns * (2 * np.pi)
+        return jnp.clip(state, low, high)
+
+
+def data_limits(low: np.ndarray, high: np.ndarray, margin: float = DATA_MARGIN) -> Limits:
+    """The range of the data and a little more."""
+    slack = margin * (high - low)
+    return Limits(jnp.asarray(low - slack, jnp.float32), jnp.asarray(high + slack, jnp.float32))
+
+
+def draw_contexts(
+    dynamics: Dynamics, latent: Float[Array, " latent"], key: PRNGKeyArray, draws: int, mean: bool
+) -> Context:
+    """A pool of `draws` functions, one per imagined episode in turn; or one that is their mean (the paper's)."""
+    weights = dynamics.draw_weights(key, draws)
+    weights = weights[None] if mean else weights[:, None]
+    return Context(weights, jnp.broadcast_to(latent, (weights.shape[0], *latent.shape)))

@@ -1,0 +1,79 @@
+"""`simulate_episodes`: Double DQN inside imagination, and the best of the policies it goes through.
+
+Late DDQN policies are not always the best ones, so the greedy policy is looked at on the way, in imagination: on the
+same contexts, none of it real. The one with the highest imagined return is kept.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from hipmdp.control import learner
+from hipmdp.control.config import DDQNConfig
+from hipmdp.control.evaluate import Greedy
+from hipmdp.control.learner import Environment, LearnerState
+from hipmdp.control.network import QNetwork
+from hipmdp.control.train import copied, finished
+from hipmdp.families.rollout import rollout
+
+LOOK_EPISODES = 20
+"""Imagined greedy episodes behind each look."""
+
+
+class Student(NamedTuple):
+    """The learner in imagination and the best policy so far."""
+
+    learner: LearnerState
+    best: QNetwork
+    best_return: Float[Array, ""]
+    """Its imagined return; −∞ before the first look, and whenever the model has changed."""
+
+
+def new_student(network: QNetwork, config: DDQNConfig, capacity: int, key: PRNGKeyArray) -> Student:
+    """A student that has imagined nothing yet."""
+    best = copied(network)
+    return Student(learner.init(network, config, capacity, key), best, jnp.asarray(-jnp.inf, jnp.float32))
+
+
+def simulate_episodes(
+    config: DDQNConfig,
+    environment: Environment,
+    contexts: Any,
+    student: Student,
+    episodes: int,
+    key: PRNGKeyArray,
+    report: Callable[[Student], None] = lambda student: None,
+) -> Student:
+    """Imagine until `episodes` episodes (counted from the very first) are done, learning from all of them.
+
+    Episode i runs in context i mod n. `student` is donated: use what is returned. `report` is called at chunk edges.
+    """
+    # As many ticks as the longest episode has: half a second, and the only length that is compiled.
+    ticks = -(-environment.horizon // config.steps_per_phase)
+    while not finished(student.learner, episodes):
+        state, _ = learner.run_ticks(config, environment, contexts, student.learner, episodes, ticks)
+        value = float(np.mean(look(environment, contexts, state.online, key)))
+        student = student._replace(learner=state)
+        if value >= float(student.best_return):
+            student = Student(state, copied(state.online), jnp.asarray(value, jnp.float32))
+        report(student)
+    return student
+
+
+def look(environment: Environment, contexts: Any, network: QNetwork, key: PRNGKeyArray) -> np.ndarray:
+    """Imagined undiscounted returns of the greedy policy, each in its own context and from its own start."""
+    return np.asarray(_look(environment, contexts, network, jax.random.split(key, LOOK_EPISODES)), np.float64)
+
+
+@eqx.filter_jit
+def _look(environment: Any, contexts: Any, network: QNetwork, keys: Array) -> Float[Array, " episodes"]:
+    count = jax.tree.leaves(contexts)[0].shape[0]
+    rows = jnp.arange(keys.shape[0], dtype=jnp.int32) % count
+    own = jax.tree.map(lambda leaf: leaf[rows], contexts)
+    episodes = jax.vmap(lambda key, context: rollout(environment, Greedy(network), key, context))(keys, own)
+    return jnp.sum(episodes.rewards, axis=-1)
