@@ -47,19 +47,22 @@ def cached_batch(name: str, options: dict[str, Any], instances: Any, episodes: i
     return hipmdp.load_transitions(path)
 
 
-def cached_model(batch: Any, label: str, method: str, seed: int) -> Any:
+def cached_model(batch: Any, label: str, method: str, seed: int, latents: str = "learned") -> Any:
     """A pre-trained model that several benchmarks share, kept like the batches; its settings for tuning are today's."""
     from dataclasses import replace
 
     import hipmdp
     from hipmdp.dynamics.presets import preset
 
-    path = Path(__file__).parent / "batches" / f"{label}-{method}-{seed}.hipmdp"
+    kind = "" if latents == "learned" else f"-{latents}"
+    path = Path(__file__).parent / "batches" / f"{label}-{method}{kind}-{seed}.hipmdp"
     if not path.exists():
-        hipmdp.pretrain(batch, method=method, seed=seed, quiet=True).save(path)
+        hipmdp.pretrain(batch, method=method, seed=seed, quiet=True, latents=latents).save(path)
     model = hipmdp.load(path)
     assert model.dynamics is not None
-    config = replace(preset("default", batch.specification), role=model.dynamics.config.role)
+    fitted = model.dynamics.config
+    shape = {"role": fitted.role, "hidden": fitted.hidden, "latent_size": fitted.latent_size}
+    config = replace(preset("default", batch.specification), **shape)
     return model.with_dynamics(replace(model.dynamics, config=config))
 
 

@@ -5,11 +5,19 @@ from typing import Any
 
 import tyro
 
+from hipmdp.cli.adapt import adapt
 from hipmdp.cli.collect import collect
 from hipmdp.cli.demo import demo
 from hipmdp.cli.instances import instances
+from hipmdp.cli.pretrain import pretrain
 
-COMMANDS: dict[str, Any] = {"demo": demo, "collect": collect, "instances": instances}
+COMMANDS: dict[str, Any] = {
+    "demo": demo,
+    "instances": instances,
+    "collect": collect,
+    "pretrain": pretrain,
+    "adapt": adapt,
+}
 
 
 def main() -> None:

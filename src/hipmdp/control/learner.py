@@ -5,7 +5,7 @@ once, as long as episodes below `episode_limit` are left; otherwise it idles. Ep
 i mod n of the n stacked contexts. The host calls `run_ticks` chunk by chunk.
 """
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,22 +17,7 @@ from hipmdp.control.config import DDQNConfig
 from hipmdp.control.network import QNetwork
 from hipmdp.control.target import double_q_target, td_error
 from hipmdp.data import replay as replays
-from hipmdp.families.family import Step
-
-
-@runtime_checkable
-class Environment(Protocol):
-    """What the learner learns in. A family is one; so is imagination inside a learned model."""
-
-    @property
-    def horizon(self) -> int:
-        """Steps after which an episode is truncated."""
-
-    def reset(self, key: PRNGKeyArray, theta: Any) -> Float[Array, " state"]:
-        """First state of an episode in the context `theta`."""
-
-    def step(self, key: PRNGKeyArray, state: Float[Array, " state"], action: Int[Array, ""], theta: Any) -> Step:
-        """One step."""
+from hipmdp.families.rollout import Environment
 
 
 class Experience(NamedTuple):

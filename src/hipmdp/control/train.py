@@ -10,8 +10,9 @@ from jaxtyping import PRNGKeyArray
 
 from hipmdp.control import learner
 from hipmdp.control.config import DDQNConfig
-from hipmdp.control.learner import Environment, LearnerState, Rows
+from hipmdp.control.learner import LearnerState, Rows
 from hipmdp.control.network import QNetwork
+from hipmdp.families.rollout import Environment
 from hipmdp.families.specification import Specification
 
 

@@ -1,7 +1,7 @@
 """Whole episodes as one `scan`: for demonstrations, evaluation and benchmarks of any policy on any instance."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -9,10 +9,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from hipmdp.families.family import AbstractFamily, Theta
+from hipmdp.families.family import AbstractFamily, Step, Theta
 
 Policy = Callable[[PRNGKeyArray, Float[Array, " state"], Int[Array, ""]], Int[Array, ""]]
 """(key, state, time step) → action."""
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """Anything with episodes: a family, or imagination inside a learned model."""
+
+    @property
+    def horizon(self) -> int:
+        """Steps after which an episode is truncated."""
+
+    def reset(self, key: PRNGKeyArray, theta: Any) -> Float[Array, " state"]:
+        """First state of an episode in the context `theta`."""
+
+    def step(self, key: PRNGKeyArray, state: Float[Array, " state"], action: Int[Array, ""], theta: Any) -> Step:
+        """One step."""
 
 
 class Episode(NamedTuple):
@@ -39,7 +54,7 @@ class Episode(NamedTuple):
         return jnp.sum(self.valid, axis=-1)
 
 
-def rollout(family: AbstractFamily, policy: Policy, key: PRNGKeyArray, theta: Theta) -> Episode:
+def rollout(family: Environment, policy: Policy, key: PRNGKeyArray, theta: Theta) -> Episode:
     """One episode of `policy` on the instance `theta`. Pure: vmap it over keys and θ, and jit the whole."""
     reset_key, loop_key = jax.random.split(key)
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from hipmdp.control.evaluate import greedy_episodes, repeat_theta
-from hipmdp.control.learner import Environment, epsilon
+from hipmdp.control.learner import epsilon
 from hipmdp.control.network import QNetwork
 from hipmdp.control.train import copied, train_in_stages
 from hipmdp.data import replay as replays
@@ -27,7 +27,7 @@ from hipmdp.dynamics.model import Dynamics
 from hipmdp.dynamics.quality import quality
 from hipmdp.dynamics.reward_head import fit_reward_head
 from hipmdp.families.family import AbstractFamily, Theta
-from hipmdp.families.rollout import Episode, mean_return, rollouts, success_rate
+from hipmdp.families.rollout import Environment, Episode, mean_return, rollouts, success_rate
 from hipmdp.transfer.collect import rows_to_transitions
 from hipmdp.transfer.config import TransferConfig
 from hipmdp.transfer.imagination import Imagination, data_limits, draw_contexts

@@ -28,9 +28,10 @@ class Progress:
             if self._quiet or now - self._begin < 2 or now - self._last < wait:
                 return
             self._last, self._shown = now, True
-            fresh = max(done - self._first, 1)
-            left = (now - self._begin) / fresh * (self.total - done)
-            line = f"{self._title}: {done}/{self.total} {text}, {_time(left)} left"
+            line = f"{self._title}: {done}/{self.total} {text}"
+            fresh = done - self._first
+            if fresh > 0:
+                line += f", {_time((now - self._begin) / fresh * (self.total - done))} left"
             sys.stderr.write(f"\r{line:<79}" if self._terminal else line + "\n")
             sys.stderr.flush()
 

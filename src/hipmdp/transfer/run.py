@@ -10,6 +10,7 @@ import numpy as np
 from hipmdp.control.network import QNetwork
 from hipmdp.data.transitions import Transitions
 from hipmdp.families.family import Theta
+from hipmdp.families.rollout import Environment
 from hipmdp.transfer.model import Model
 
 
@@ -33,6 +34,8 @@ class Run:
     """𝒟_b: the learning episodes."""
     model: Model
     network: QNetwork
+    imagination: tuple[Environment, Any] | None = None
+    """What the policy was learned in at the end, and its contexts: to look at, or to roll policies out in."""
     latents: list[Any] = field(default_factory=list)
     """[i]: w_b after episode i, for methods that have one."""
 

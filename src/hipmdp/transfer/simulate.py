@@ -16,10 +16,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from hipmdp.control import learner
 from hipmdp.control.config import DDQNConfig
 from hipmdp.control.evaluate import Greedy
-from hipmdp.control.learner import Environment, LearnerState
+from hipmdp.control.learner import LearnerState
 from hipmdp.control.network import QNetwork
 from hipmdp.control.train import copied, finished
-from hipmdp.families.rollout import rollout
+from hipmdp.families.rollout import Environment, rollout
 
 LOOK_EPISODES = 20
 """Imagined greedy episodes behind each look."""
@@ -59,7 +59,7 @@ def simulate_episodes(
         state, _ = learner.run_ticks(config, environment, contexts, student.learner, episodes, ticks)
         value = float(np.mean(look(environment, contexts, state.online, key)))
         student = student._replace(learner=state)
-        if value >= float(student.best_return):
+        if value > float(student.best_return):
             student = Student(state, copied(state.online), jnp.asarray(value, jnp.float32))
         report(student)
     return student

@@ -1,6 +1,7 @@
 """A model as one file: arrays and a JSON header, no pickle."""
 
 import dataclasses
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hipmdp.dynamics.model import Dynamics, new_dynamics
 from hipmdp.dynamics.oracle import OracleLatents
 from hipmdp.dynamics.reward_head import RewardHead, new_reward_head
 from hipmdp.dynamics.scaling import Scaling
+from hipmdp.families import FAMILIES
 from hipmdp.families.specification import Specification
 from hipmdp.transfer.model import Model
 
@@ -40,7 +42,13 @@ def save_model(model: Model, path: Path) -> None:
 
 
 def load(path: str | Path) -> Model:
-    """Read a model that `Model.save` wrote. Nothing in the file is run; a bad file is one clear `ValueError`."""
+    """Read a model that `Model.save` wrote. Nothing in the file is run; a bad file is one clear `ValueError`.
+
+    "grid", "acrobot" and "hiv" stand for the models that come with hipmdp, unless there is a file of that name.
+    """
+    if str(path) in FAMILIES and not Path(path).exists():
+        with resources.as_file(resources.files("hipmdp").joinpath("models", f"{path}.hipmdp")) as shipped:
+            return load(shipped)
     (dynamics, policy, head), meta = load_checkpoint(Path(path), "model", _template)
     return Model(
         meta["method"],

@@ -1,0 +1,124 @@
+"""`hipmdp adapt MODEL`: meet one new instance and learn to control it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from hipmdp.data.files import whole_file
+from hipmdp.data.parquet import save_transitions
+from hipmdp.families import make
+from hipmdp.families.checks import number
+from hipmdp.families.instance_sets import Instance, frozen_instance
+from hipmdp.transfer.learn import learn_policy
+from hipmdp.transfer.run import Run
+from hipmdp.transfer.storage import load
+
+
+def adapt(
+    model: Annotated[str, tyro.conf.Positional],
+    instance: str | None = None,
+    episodes: int = 2,
+    seed: int = 0,
+    reward: str = "given",
+    dynamics: str = "learned",
+    preset: str = "default",
+    sd: float | None = None,
+    out: Path | None = None,
+    json_: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> None:
+    """Meet a new instance: one exploratory episode, then a policy learned inside the model, then better ones.
+
+    With --out it can be interrupted (Ctrl-C) and started again: it goes on where it stopped, to the same bits.
+
+    Example: hipmdp adapt hiv --instance test:3
+
+    Args:
+        model: A model file from `hipmdp pretrain`, or grid, acrobot or hiv for the one that comes with hipmdp.
+        instance: test:3, or parameters by name (l1=1.2,m2=0.8); by default drawn from the family.
+        episodes: Real episodes.
+        seed: Seed of everything that is drawn.
+        reward: Inside imagination: given, learned from the logs, or true (diagnosis).
+        dynamics: learned, or true (diagnosis: imagine in the real environment).
+        preset: default, or paper (to the letter).
+        sd: Spread of the prior, where it is not the family's default (acrobot: 0.25 is the wide family).
+        out: Directory for the tuned model with its policy, the log, and what is needed to go on.
+        json_: File for the same numbers as JSON.
+    """
+    loaded = load(model)
+    family = make(loaded.specification.family, **({} if sd is None else {"sd": sd}))
+    met, known = _instance(family, instance)
+    run = learn_policy(loaded, family, met, episodes, seed, None, reward, preset, out, dynamics=dynamics)
+    console = Console()
+    console.print(_table(run, family.name, instance, known))
+    if run.latent is not None:
+        console.print("latent: " + " ".join(f"{x:.2f}" for x in np.asarray(run.latent)), highlight=False)
+    if out is not None:
+        replace(run.model, policy=run.network).save(out / "model.hipmdp")
+        save_transitions(run.transitions, out / "transitions.parquet")
+        console.print(f"In {out}: model.hipmdp (with the policy), transitions.parquet", highlight=False)
+    if json_ is not None:
+        with whole_file(json_) as temporary:
+            temporary.write_text(json.dumps(_facts(run, family.name, instance, known), indent=1) + "\n")
+
+
+def _instance(family: Any, text: str | None) -> tuple[Any, Instance | None]:
+    """`test:3` (whose best return is known), or `l1=1.2,m2=0.8`."""
+    if text is None:
+        return None, None
+    if "=" not in text:
+        known = frozen_instance(family, text)
+        return known.theta, known
+    pairs = [part.partition("=") for part in text.split(",")]
+    return {name.strip(): number(f"{family.name} parameter", name.strip(), value) for name, _, value in pairs}, None
+
+
+def _facts(run: Run, family: str, instance: str | None, known: Instance | None) -> dict[str, Any]:
+    def plain(values: Any) -> list[float | None]:
+        return [None if np.isnan(v) else float(v) for v in values]
+
+    facts: dict[str, Any] = {
+        "family": family,
+        "method": run.method,
+        "instance": instance,
+        "theta": {name: float(value) for name, value in run.theta._asdict().items()},
+        "returns": plain(run.returns),
+        "success": plain(run.success),
+        "learning_returns": plain(run.learning_returns),
+        "model_error": plain(run.model_error),
+        "seconds": plain(run.seconds),
+        "latent": None if run.latent is None else [float(x) for x in np.asarray(run.latent)],
+    }
+    if known is not None:
+        facts["scores"] = [known.score(v) for v in run.returns]
+    return facts
+
+
+def _table(run: Run, family: str, instance: str | None, known: Instance | None) -> Table:
+    name = instance or "a drawn instance"
+    table = Table(title=f"{run.method} on {family}, {name}")
+    columns = ["episode", "its return", "model error", "greedy return after it", "success", "seconds"]
+    if known is not None:
+        columns.insert(4, "score")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for i in range(len(run.returns)):
+        cells = [
+            str(i),
+            f"{run.learning_returns[i]:.4g}",
+            f"{run.model_error[i]:.3g}",
+            f"{run.returns[i]:.4g}",
+            f"{run.success[i]:.0%}",
+            f"{run.seconds[i]:.1f}",
+        ]
+        if known is not None:
+            cells.insert(4, f"{known.score(run.returns[i]):.3f}")
+        table.add_row(*cells)
+    if known is not None:
+        table.caption = f"score 1: the best return known, {known.best_known:.4g}; 0: random actions, {known.random:.4g}"
+    return table

@@ -1,0 +1,34 @@
+"""The learned reward and termination against a formula."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.reward_head import fit_reward_head
+from hipmdp.dynamics.scaling import scaling_of
+from tests.dynamics.toys import toy_log
+
+
+def logged(rows=2000, seed=0):
+    """r = 100 w s' − 3 a; the end is where s' > 1. Two instances, w = ±1."""
+    rng = np.random.default_rng(seed)
+    state, change = rng.uniform(-1, 1, (rows, 1)), rng.uniform(-1, 1, (rows, 1))
+    log = toy_log(state, change, instance=rng.integers(0, 2, rows))
+    sign = 2.0 * log.instance - 1
+    columns = {name: getattr(log, name) for name in ("state", "action", "next_state", "instance", "episode", "time")}
+    columns |= {
+        "reward": 100 * sign * log.next_state[:, 0],
+        "terminated": log.next_state[:, 0] > 1,
+        "truncated": np.zeros(rows, bool),
+    }
+    return Transitions(log.specification, columns), jnp.asarray(sign[:, None], jnp.float32)
+
+
+def test_rewards_and_ends_are_learned_with_the_latent():
+    log, latents = logged()
+    head = fit_reward_head(log, scaling_of(log), latents)
+    new, signs = logged(seed=1)
+    rewards, ends = jax.vmap(head)(*(jnp.asarray(getattr(new, c)) for c in ("state", "action", "next_state")), signs)
+    assert np.corrcoef(np.asarray(rewards), new.reward)[0, 1] > 0.99
+    assert np.mean(np.asarray(ends) == new.terminated) > 0.98

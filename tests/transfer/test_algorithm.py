@@ -1,0 +1,171 @@
+"""Algorithm 1 end to end on a corridor whose actions may be swapped."""
+
+import signal
+import threading
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import hipmdp
+from hipmdp.transfer import algorithm, learn
+from hipmdp.transfer.methods import METHODS
+from tests.dynamics.toys import random_batch
+from tests.transfer.corridor import BOTH, CORRIDOR, DYNAMICS, TRANSFER
+
+METHODS_WITH_MODEL = ("embedded", "linear", "average", "scratch")
+
+
+@pytest.fixture(scope="module")
+def batch():
+    return random_batch(CORRIDOR, BOTH, episodes=30)
+
+
+@pytest.fixture(scope="module")
+def models(batch):
+    return {m: hipmdp.pretrain(batch, m, config=DYNAMICS, quiet=True) for m in METHODS_WITH_MODEL}
+
+
+def meet(model, instance, **options):
+    settings = {"episodes": 2, "seed": 1, "config": TRANSFER, "quiet": True, **options}
+    return hipmdp.learn_policy(model, CORRIDOR, instance, **settings)
+
+
+@pytest.fixture(scope="module")
+def runs(models):
+    return {sign: meet(models["embedded"], {"direction": sign}) for sign in (1.0, -1.0)}
+
+
+def test_one_episode_is_enough_to_know_which_way_is_right(runs):
+    """From the middle three steps of 0.4 lead past 1: −1 −1 + 10 = 8, the best there is (9 for starts above 0.2)."""
+    for sign, run in runs.items():
+        assert run.returns.tolist() == [8.0, 8.0]
+        assert run.success.tolist() == [1.0, 1.0]
+        assert run.policy(np.zeros(1)) == (1 if sign > 0 else 0)
+    apart = np.linalg.norm(np.asarray(runs[1.0].latent) - np.asarray(runs[-1.0].latent))
+    assert apart > 0.3
+
+
+def test_the_record(runs):
+    run = runs[-1.0]
+    assert run.transitions.episode_count == 2
+    sums = run.transitions.episode_returns()
+    np.testing.assert_allclose(run.learning_returns, [sums[(0, i)] for i in range(2)], rtol=1e-6)
+    assert len(run.latents) == 2
+    assert run.model_error[1] < run.model_error[0]
+    assert (run.seconds > 0).all()
+
+
+@pytest.mark.parametrize("method", ["linear", "scratch"])
+def test_the_other_methods_go_through_the_same_procedure(models, method):
+    run = meet(models[method], {"direction": -1.0})
+    assert run.method == method
+    assert run.returns[1] == 8.0
+    assert (run.latents == []) is (method == "scratch")
+
+
+def test_the_average_model_does_not_know_the_way(models):
+    """Half of its data say that right is right: before it is tuned its error is that of not knowing."""
+    run = meet(models["average"], {"direction": -1.0}, episodes=1)
+    assert run.model_error[0] > 0.8
+
+
+def test_given_model_and_seed_decide_everything(models, runs):
+    before = jax.tree.map(np.array, models["embedded"].dynamics)
+    again = meet(models["embedded"], {"direction": -1.0})
+    jax.tree.map(np.testing.assert_array_equal, before, models["embedded"].dynamics)
+    jax.tree.map(np.testing.assert_array_equal, again.network, runs[-1.0].network)
+    other = meet(models["embedded"], {"direction": -1.0}, seed=2, episodes=1)
+    assert not np.array_equal(other.transitions.action[:10], again.transitions.action[:10])
+
+
+def test_true_parts_can_be_swapped_in(batch, models):
+    true = hipmdp.pretrain(batch, config=DYNAMICS, latents="true", quiet=True)
+    assert true.oracle.names == ("direction",)
+    run = meet(true, {"direction": -1.0}, episodes=1)
+    assert run.returns[0] == 8.0
+    np.testing.assert_allclose(run.latent, [-1.0])
+    assert meet(models["average"], {"direction": -1.0}, episodes=1, dynamics="true").returns[0] == 8.0
+    assert meet(models["embedded"], {"direction": -1.0}, episodes=1, reward="true").returns[0] == 8.0
+
+
+def test_a_learned_reward_is_as_good_as_the_given_one(models):
+    assert meet(models["embedded"], {"direction": 1.0}, episodes=1, reward="learned").returns[0] == 8.0
+
+
+def test_with_the_batch_the_family_is_updated(batch, models):
+    run = meet(models["embedded"], {"direction": 1.0}, episodes=1, batch=batch)
+    assert run.model.dynamics.latents.shape == (3, 2)
+    assert run.model.dynamics.config == models["embedded"].dynamics.config
+    with pytest.raises(ValueError, match="The model was trained on 2 instances, the batch holds 1"):
+        meet(models["embedded"], {"direction": 1.0}, episodes=1, batch=batch.of_instance(0))
+
+
+def test_retuning_happens_when_the_model_is_wrong_and_not_too_often(models):
+    never = replace(TRANSFER, inaccurate_factor=1e9, imagined_episodes=8)
+    always = replace(TRANSFER, inaccurate_factor=0.0, retunings=1, imagined_episodes=8)
+    latents = {}
+    for name, config in (("never", never), ("always", always)):
+        run = meet(models["embedded"], {"direction": 1.0}, episodes=4, config=config)
+        latents[name] = [np.asarray(latent) for latent in run.latents]
+    assert all(np.array_equal(latent, latents["never"][0]) for latent in latents["never"])
+    assert not np.array_equal(latents["always"][0], latents["always"][1])
+    assert np.array_equal(latents["always"][1], latents["always"][3])
+
+
+@pytest.mark.parametrize("method", ["embedded", "model_free"])
+def test_ctrl_c_at_any_chunk_edge_and_the_same_bits_after(models, batch, method, tmp_path, monkeypatch):
+    """Ctrl-C is pressed at every third chunk edge until the run is done."""
+    model = models.get(method) or hipmdp.pretrain(batch, method)
+    whole = meet(model, {"direction": 1.0})
+    show, edges = learn._Report.edge, 0
+
+    def edge(self, meeting):
+        nonlocal edges
+        edges += 1
+        if edges % 3 == 0:
+            signal.raise_signal(signal.SIGINT)
+        show(self, meeting)
+
+    monkeypatch.setattr(learn._Report, "edge", edge)
+    stops = 0
+    while True:
+        try:
+            run = meet(model, {"direction": 1.0}, out=tmp_path)
+            break
+        except KeyboardInterrupt:
+            stops += 1
+            assert stops < 100
+    assert stops >= 2
+    assert threading.current_thread() is threading.main_thread()
+    jax.tree.map(np.testing.assert_array_equal, run.network, whole.network)
+    for name in ("returns", "learning_returns", "model_error", "success"):
+        np.testing.assert_array_equal(getattr(run, name), getattr(whole, name))
+    np.testing.assert_array_equal(run.transitions.state, whole.transitions.state)
+    # A finished run is read, not run again; another one is refused.
+    monkeypatch.setattr(algorithm.Algorithm, "advance", None)
+    np.testing.assert_array_equal(meet(model, {"direction": 1.0}, out=tmp_path).returns, whole.returns)
+    with pytest.raises(ValueError, match="holds another run"):
+        meet(model, {"direction": -1.0}, out=tmp_path)
+
+
+def test_bad_calls_get_one_clear_sentence(batch, models):
+    model = models["embedded"]
+    grid = random_batch(hipmdp.make("grid"), [0], episodes=1)
+    for call, message in (
+        (lambda: meet(model, {"direction": 1.0}, reward="gven"), "Did you mean 'given'"),
+        (lambda: meet(model, {"direction": 1.0}, dynamics="real"), "Unknown dynamics 'real'"),
+        (lambda: meet(model, {"direction": 1.0}, batch=grid), "The batch is of 'grid', not of 'corridor'"),
+        (lambda: meet(model, {"direction": 1.0}, out=__file__), "Cannot write to"),
+        (lambda: meet(replace(model, reward_head=None), {"direction": 1.0}, reward="learned"), "reward head"),
+        (lambda: hipmdp.pretrain(batch, "average", latents="true"), "needs a method with latents"),
+        (lambda: hipmdp.pretrain(batch, "blind"), "use train_blind"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_methods_are_values_of_one_type():
+    assert set(METHODS) == {"embedded", "linear", "average", "scratch", "model_free", "blind"}
+    assert all(METHODS[name].name == name for name in METHODS)
