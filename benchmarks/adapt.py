@@ -162,8 +162,9 @@ def show(rows: list[dict[str, Any]]) -> None:
             a = row[name]
             print(
                 f"{row['setting']:13}{row['part']:9}{row['preset']:8}{name:8} n {row['runs']:3}  "
-                f"return {a['return']['mean']:10.4g}  success {a['success']['mean']:.3f}  score {a['score']['mean']:.3f} "
-                f"[{a['score']['low']:.3f}, {a['score']['high']:.3f}] IQM {a['score_iqm']:.3f}  "
+                f"return {a['return']['mean']:10.4g}  success {a['success']['mean']:.3f}  "
+                f"score {a['score']['mean']:.3f} [{a['score']['low']:.3f}, {a['score']['high']:.3f}] "
+                f"IQM {a['score_iqm']:.3f}  "
                 f"{row['seconds']:.0f} s (most {row['seconds_most']:.0f})",
                 flush=True,
             )

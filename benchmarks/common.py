@@ -61,8 +61,8 @@ def cached_model(batch: Any, label: str, method: str, seed: int, latents: str = 
     model = hipmdp.load(path)
     assert model.dynamics is not None
     fitted = model.dynamics.config
-    shape = {"role": fitted.role, "hidden": fitted.hidden, "latent_size": fitted.latent_size}
-    config = replace(preset("default", batch.specification), **shape)
+    config = preset("default", batch.specification)
+    config = replace(config, role=fitted.role, hidden=fitted.hidden, latent_size=fitted.latent_size)
     return model.with_dynamics(replace(model.dynamics, config=config))
 
 

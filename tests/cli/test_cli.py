@@ -1,12 +1,20 @@
 """The command line as a user meets it."""
 
+import json
+import signal
 import subprocess
 import sys
+import time
+from dataclasses import replace
 
 import pytest
 
 import hipmdp
 from hipmdp import cli
+from hipmdp.control.config import DDQNConfig
+from hipmdp.dynamics import presets
+from hipmdp.transfer import learn
+from hipmdp.transfer.config import TransferConfig
 
 
 def run(monkeypatch, *arguments):
@@ -43,9 +51,51 @@ def test_collect_writes_a_batch_and_a_table(monkeypatch, capsys, tmp_path):
     assert batch.episode_count == 4
 
 
+@pytest.mark.filterwarnings("ignore::hipmdp.LatentIgnoredWarning")
+def test_pretrain_and_adapt_from_files_alone(monkeypatch, capsys, tmp_path):
+    """A tiny batch, a model file, a new instance; with --out, the same command again only reads."""
+    quick = TransferConfig(learner=DDQNConfig(hidden=(8,), lanes=2), imagined_episodes=4, weight_draws=2)
+    monkeypatch.setattr(presets, "DEFAULT", {"grid": replace(presets.DEFAULT["grid"], rounds=20, tune_rounds=10)})
+    monkeypatch.setattr(presets, "PRESETS", {"default": presets.DEFAULT})
+    monkeypatch.setattr(learn, "transfer_preset", lambda name, specification: quick)
+    batch = hipmdp.collect(hipmdp.make("grid"), ["test:0", "test:1"], episodes=2, quiet=True)
+    hipmdp.save_transitions(batch, tmp_path / "batch.parquet")
+    model, out = tmp_path / "models" / "grid.hipmdp", tmp_path / "run"
+    run(monkeypatch, "pretrain", str(tmp_path / "batch.parquet"), "--out", str(model))
+    text = capsys.readouterr().out
+    assert "embedded model of grid, from" in text.replace("\n", " ")
+    assert "held out error" in text
+    arguments = ("adapt", str(model), "--instance", "test:1", "--out", str(out), "--json", str(tmp_path / "run.json"))
+    run(monkeypatch, *arguments)
+    table = capsys.readouterr().out
+    assert all(word in table for word in ("score", "greedy return", "latent:", "model.hipmdp"))
+    facts = json.loads((tmp_path / "run.json").read_text())
+    assert facts["theta"] == {"theta": 1.0}
+    assert len(facts["returns"]) == len(facts["scores"]) == 2
+    assert hipmdp.load(out / "model.hipmdp").policy is not None
+    assert hipmdp.load_transitions(out / "transitions.parquet").episode_count == 2
+    run(monkeypatch, *arguments)
+    assert capsys.readouterr().out == table
+    assert json.loads((tmp_path / "run.json").read_text()) == facts
+
+
+@pytest.mark.parametrize("name", ["grid", "acrobot", "hiv"])
+def test_a_model_of_every_family_comes_with_the_package(name):
+    model = hipmdp.load(name)
+    assert model.specification == hipmdp.make(name).specification
+    assert model.method == "embedded"
+    assert model.reward_head is not None
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("pretrain", "absent.parquet"), "absent.parquet"),
+        (("adapt", "hv"), "hv"),
+        (("adapt", "grid", "--instance", "theta=a"), "grid parameter 'theta' must be a number, got 'a'."),
+        (("adapt", "grid", "--instance", "thta=1"), "Did you mean 'theta'?"),
+        (("adapt", "grid", "--instance", "test:7"), "must be written test:0 to test:1."),
+        (("adapt", "grid", "--reward", "free"), "Unknown reward 'free'."),
         (("collect", "grd"), "Unknown family 'grd'. Did you mean 'grid'?"),
         (("collect", "grid", "--instances", "tst"), "Did you mean 'test'?"),
         (("instances", "grid", "--draws", "0"), "must be at least 1, got 0, 1 and 2."),
@@ -59,6 +109,31 @@ def test_bad_words_are_one_sentence_and_exit_code_2(monkeypatch, capsys, tmp_pat
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_ctrl_c_ends_soon_and_leaves_what_was_done(tmp_path):
+    """Once the first line of progress is out, everything is compiled: the next chunk edge is not far."""
+    command = [
+        sys.executable,
+        "-u",
+        "-c",
+        "from hipmdp.cli import main; main()",
+        "adapt",
+        "grid",
+        "--out",
+        str(tmp_path),
+    ]
+    with subprocess.Popen([*command, "--instance", "test:0"], stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if "left" in line:
+                break
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert "interrupted" in process.stderr.read()
+        assert process.wait() == 130
+        # Two seconds on a quiet machine; tests may share theirs.
+        assert time.monotonic() - begin < 5
+    assert (tmp_path / "meeting.checkpoint").exists()
 
 
 def test_help_of_the_installed_command_shows_an_example():

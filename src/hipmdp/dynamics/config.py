@@ -21,7 +21,7 @@ class DynamicsConfig:
 
     role: LatentRole = LatentRole.EMBEDDED
     """How the latent enters."""
-    hidden: tuple[int, ...] = (32, 32)
+    hidden: tuple[int, ...] = (64, 64)
     """Units of the ReLU layers (paper: 25, 25, 25 on grid; 32, 32 on acrobot and HIV)."""
     latent_size: int = 5
     """|w_b| (paper)."""
@@ -38,11 +38,11 @@ class DynamicsConfig:
     largest_count: int | None = None
     """N of the energy is the number of transitions in the data, but at most this (released code: the 160 sampled ones).
     Transitions repeat each other; a smaller N keeps the posterior wide where an instance has not been."""
-    weight_draws: int = 10
+    weight_draws: int = 4
     """K: weight draws per gradient step (released code: 50)."""
     batch_size: int = 256
     """Transitions per mini-batch (paper: 32)."""
-    learning_rate: float = 2e-3
+    learning_rate: float = 4e-3
     """Of Adam on W and the noise, at the start (paper: 2.5e-4; grid 5e-5)."""
     rho_rate_factor: float = 1.0
     """How many times faster ρ moves than the means: its gradient is mostly noise, and Adam divides by that noise."""
@@ -58,11 +58,11 @@ class DynamicsConfig:
     """Turns of both in `pretrain`."""
     held_out_share: float = 0.05
     """Share of every instance's episodes that `pretrain` keeps back to measure its error."""
-    tune_rounds: int = 3000
+    tune_rounds: int = 500
     """Turns of both in `tune_model`."""
     tune_learning_rate: float = 2e-3
     """Of Adam on W in `tune_model`, at the start (paper: as in pre-training)."""
-    tune_widening: float = 1000.0
+    tune_widening: float = 10.0
     """How much wider than the posterior of pre-training the prior in `tune_model` is (0: the prior of pre-training,
     as in the paper)."""
     scratch_rounds: int = 3000

@@ -183,9 +183,9 @@ class Algorithm:
             self.report(meeting)
 
         environment, contexts = self.imagination(meeting)
+        keys = jax.random.split(self.key(LOOKING, meeting.tunings), self.config.look_episodes)
         meeting.student = simulate_episodes(
-            self.config.learner, environment, contexts, meeting.student, meeting.imagined,
-            self.key(LOOKING, meeting.tunings), report,
+            self.config.learner, environment, contexts, meeting.student, meeting.imagined, keys, report
         )  # fmt: skip
         meeting.seconds = spent + time.perf_counter() - begin
         if meeting.latent is not None:

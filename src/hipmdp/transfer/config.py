@@ -1,6 +1,7 @@
 """Settings of Algorithm 1, with where each value comes from; presets are values."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hipmdp.control.config import DDQNConfig
 from hipmdp.control.presets import preset as control_preset
@@ -20,6 +21,8 @@ class TransferConfig:
     """Weight draws of a pool, one per imagined episode in turn (released code: the mean over 50)."""
     mean_weights: bool = False
     """Whether imagination follows the mean over the draws (released code) instead of one draw per episode."""
+    look_episodes: int = 50
+    """Imagined greedy episodes by which the best policy on the way is chosen."""
     inaccurate_factor: float = 2.0
     """T̂ is inaccurate when its error on the episode just seen is more than this times its held-out error in
     pre-training (the paper gives no test)."""
@@ -38,13 +41,29 @@ def _paper(episodes: int) -> TransferConfig:
 
 
 PAPER = {"grid": _paper(1000), "acrobot": _paper(500), "hiv": _paper(500)}
-DEFAULT = {"grid": TransferConfig(), "acrobot": TransferConfig(), "hiv": TransferConfig()}
+DEFAULT = {
+    "grid": TransferConfig(imagined_episodes=1000),
+    "acrobot": TransferConfig(imagined_episodes=800),
+    # One start: what differs between imagined episodes is the weight draw alone.
+    "hiv": TransferConfig(look_episodes=16),
+}
+PRESETS = {"paper": PAPER, "default": DEFAULT}
+LEARNERS: dict[str, dict[str, dict[str, Any]]] = {
+    "paper": {},
+    # ε falls faster than in real life, where episodes are dear.
+    "default": {
+        "grid": {"hidden": (128, 128), "restart_share": 0.5},
+        "acrobot": {"hidden": (128, 128), "epsilon_decay": 0.99, "epsilon_floor": 0.02},
+        "hiv": {"hidden": (256, 256), "minibatches": 2, "epsilon_decay": 0.99, "epsilon_floor": 0.02},
+    },
+}
+"""In what the Double DQN in imagination differs from the one in real life."""
 LANES = {"paper": 1, "default": 10}
 """Imagined episodes side by side; the ratio of updates to steps stays the same."""
-PRESETS = {"paper": PAPER, "default": DEFAULT}
 
 
 def preset(name: str, specification: Specification) -> TransferConfig:
     """The settings `name` for a family; a system of the user's own takes plain values."""
     config = PRESETS[known_name("preset", name, PRESETS)].get(specification.family, TransferConfig())
-    return replace(config, learner=replace(control_preset(name, specification), lanes=LANES[name]))
+    learner = replace(control_preset(name, specification), lanes=LANES[name])
+    return replace(config, learner=replace(learner, **LEARNERS[name].get(specification.family, {})))

@@ -1,7 +1,8 @@
 """`simulate_episodes`: Double DQN inside imagination, and the best of the policies it goes through.
 
 Late DDQN policies are not always the best ones, so the greedy policy is looked at on the way, in imagination: on the
-same contexts, none of it real. The one with the highest imagined return is kept.
+same contexts, none of it real. The one with the highest imagined return is kept. It is the target network's, the slow
+average of the online one: where the model is a little wrong it does better.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from hipmdp.control import learner
 from hipmdp.control.config import DDQNConfig
@@ -20,9 +21,6 @@ from hipmdp.control.learner import LearnerState
 from hipmdp.control.network import QNetwork
 from hipmdp.control.train import copied, finished
 from hipmdp.families.rollout import Environment, rollout
-
-LOOK_EPISODES = 20
-"""Imagined greedy episodes behind each look."""
 
 
 class Student(NamedTuple):
@@ -46,28 +44,29 @@ def simulate_episodes(
     contexts: Any,
     student: Student,
     episodes: int,
-    key: PRNGKeyArray,
+    keys: Key[Array, " looks"],
     report: Callable[[Student], None] = lambda student: None,
 ) -> Student:
     """Imagine until `episodes` episodes (counted from the very first) are done, learning from all of them.
 
-    Episode i runs in context i mod n. `student` is donated: use what is returned. `report` is called at chunk edges.
+    Episode i runs in context i mod n. `keys` are those of the greedy episodes by which policies are compared. `student`
+    is donated: use what is returned. `report` is called at chunk edges.
     """
     # As many ticks as the longest episode has: half a second, and the only length that is compiled.
     ticks = -(-environment.horizon // config.steps_per_phase)
     while not finished(student.learner, episodes):
         state, _ = learner.run_ticks(config, environment, contexts, student.learner, episodes, ticks)
-        value = float(np.mean(look(environment, contexts, state.online, key)))
+        value = float(np.mean(look(environment, contexts, state.target, keys)))
         student = student._replace(learner=state)
         if value > float(student.best_return):
-            student = Student(state, copied(state.online), jnp.asarray(value, jnp.float32))
+            student = Student(state, copied(state.target), jnp.asarray(value, jnp.float32))
         report(student)
     return student
 
 
-def look(environment: Environment, contexts: Any, network: QNetwork, key: PRNGKeyArray) -> np.ndarray:
+def look(environment: Environment, contexts: Any, network: QNetwork, keys: Key[Array, " looks"]) -> np.ndarray:
     """Imagined undiscounted returns of the greedy policy, each in its own context and from its own start."""
-    return np.asarray(_look(environment, contexts, network, jax.random.split(key, LOOK_EPISODES)), np.float64)
+    return np.asarray(_look(environment, contexts, network, keys), np.float64)
 
 
 @eqx.filter_jit
