@@ -56,7 +56,7 @@ SETTINGS = {
     "grid": Setting("grid", {}, "train", 500, tuple(range(10)), ("test:0", "test:1"), (*EVERYTHING, "reward")),
     "acrobot": Setting("acrobot", {}, "train", 500, (0,), TEST, (*EVERYTHING, "reward")),
     "acrobot-wide": Setting("acrobot", {"sd": 0.25}, "train32", 150, (0,), TEST, (*EVERYTHING, "reward")),
-    "hiv": Setting("hiv", {}, "train32", 150, (0,), (*TEST, "baseline"), EVERYTHING),
+    "hiv": Setting("hiv", {}, "train32", 400, (0,), (*TEST, "baseline"), EVERYTHING),
     "hiv-5": Setting("hiv", {}, 5, 500, (0,), (*TEST, "baseline"), ("all",)),
 }
 

@@ -11,6 +11,13 @@ from typing import Any
 import jax
 
 RESULTS = Path(__file__).parent / "results"
+_SLOW = {"weight_draws": 10, "learning_rate": 2e-3, "tune_widening": 1000.0, "tune_rounds": 3000}
+PAPER_SIZED: dict[str, dict[str, Any]] = {
+    "grid": {"hidden": (25, 25, 25), "rounds": 16_000, "largest_count": 1000, "rho_rate_factor": 10.0, **_SLOW},
+    "hiv": {"hidden": (32, 32), "alpha": 0.45, **_SLOW},
+}
+"""Fields of `DynamicsConfig` behind the measurements of prediction and uncertainty: the paper's networks and five
+latents. Control is measured with the presets."""
 
 
 def machine() -> dict[str, Any]:
@@ -47,7 +54,7 @@ def cached_batch(name: str, options: dict[str, Any], instances: Any, episodes: i
     return hipmdp.load_transitions(path)
 
 
-def cached_model(batch: Any, label: str, method: str, seed: int, latents: str = "learned") -> Any:
+def cached_model(batch: Any, label: str, method: str, seed: int, latents: str = "learned", config: Any = None) -> Any:
     """A pre-trained model that several benchmarks share, kept like the batches; its settings for tuning are today's."""
     from dataclasses import replace
 
@@ -57,11 +64,11 @@ def cached_model(batch: Any, label: str, method: str, seed: int, latents: str = 
     kind = "" if latents == "learned" else f"-{latents}"
     path = Path(__file__).parent / "batches" / f"{label}-{method}{kind}-{seed}.hipmdp"
     if not path.exists():
-        hipmdp.pretrain(batch, method=method, seed=seed, quiet=True, latents=latents).save(path)
+        hipmdp.pretrain(batch, method=method, seed=seed, config=config, quiet=True, latents=latents).save(path)
     model = hipmdp.load(path)
     assert model.dynamics is not None
     fitted = model.dynamics.config
-    config = preset("default", batch.specification)
+    config = config or preset("default", batch.specification)
     config = replace(config, role=fitted.role, hidden=fitted.hidden, latent_size=fitted.latent_size)
     return model.with_dynamics(replace(model.dynamics, config=config))
 

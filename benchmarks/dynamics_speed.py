@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from common import best_seconds, cached_batch, pin_to_one_core, save
+from common import PAPER_SIZED, best_seconds, cached_batch, pin_to_one_core, save
 
 STEPS = 500
 
@@ -38,13 +38,12 @@ def main() -> None:
     from hipmdp.dynamics.model import new_dynamics
     from hipmdp.dynamics.network import Gaussian
     from hipmdp.dynamics.noise import from_pool, make_pool
-    from hipmdp.dynamics.presets import preset
     from hipmdp.dynamics.pretrain import instance_rows
     from hipmdp.dynamics.scaling import scaling_of
 
     batch = cached_batch("hiv", {}, 5, 500, 0)
     rows = []
-    base = preset("default", batch.specification)
+    base = hipmdp.DynamicsConfig(**PAPER_SIZED["hiv"])
     unit = Gaussian(jnp.zeros(5, jnp.float32), jnp.ones(5, jnp.float32))
     few = batch.select(batch.episode % 25 == 0)
     for log, draws, size in ((few, 50, 32), (batch, 50, 32), (batch, 10, 256)):

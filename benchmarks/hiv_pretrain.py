@@ -10,14 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 import jax
-from common import cached_batch, mean_and_interval, save
+from common import PAPER_SIZED, cached_batch, mean_and_interval, save
 
 import hipmdp
 from hipmdp.control.evaluate import repeat_theta
 from hipmdp.data.episodes import episodes_to_transitions
 from hipmdp.dynamics.infer import infer_latent, tune_model
 from hipmdp.dynamics.oracle import oracle_latents, training_latents
-from hipmdp.dynamics.presets import preset
 from hipmdp.dynamics.pretrain import fit_dynamics
 from hipmdp.dynamics.quality import quality
 from hipmdp.families.rollout import rollouts
@@ -64,7 +63,8 @@ if __name__ == "__main__":
     for label, instances, episodes in (("5 patients x 500", 5, 500), ("train32 x 150", "train32", 150)):
         batch = cached_batch("hiv", {}, instances, episodes, 0)
         begin = time.perf_counter()
-        model = hipmdp.pretrain(batch, seed=0)
+        config = hipmdp.DynamicsConfig(**PAPER_SIZED["hiv"])
+        model = hipmdp.pretrain(batch, seed=0, config=config)
         seconds = time.perf_counter() - begin
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         row: dict[str, Any] = {
@@ -77,8 +77,8 @@ if __name__ == "__main__":
         print(f"{label}: {seconds:.0f} s, {peak:.2f} GB at most so far, {model}", flush=True)
         row["unseen"] = unseen(model.dynamics, family)
         oracle = oracle_latents(batch.thetas)
-        config = replace(preset("default", batch.specification), latent_size=len(oracle.names))
-        bound = fit_dynamics(batch, config, latents=training_latents(oracle, batch.thetas))
+        wide = replace(config, latent_size=len(oracle.names))
+        bound = fit_dynamics(batch, wide, latents=training_latents(oracle, batch.thetas))
         row["unseen"] |= unseen(bound, family, oracle.latent)
         for name, facts in row["unseen"].items():
             print(f"  {name:18}" + "  ".join(f"{k} {v['mean']:.3f}" for k, v in facts.items()), flush=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import RESULTS, cached_batch, save
+from common import PAPER_SIZED, RESULTS, cached_batch, save
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -24,11 +24,9 @@ from hipmdp.dynamics.model import predict
 from hipmdp.families.drawing import BLUE, FAINT, RED
 
 CELLS, EAST, ENOUGH, SEEDS = 20, 2, 20, 10
-# The paper's network; a small N and a fast ρ keep the posterior wide where an instance has not been, at the price of
-# larger errors at the walls: right for this picture, wrong for control.
-UNSURE = hipmdp.DynamicsConfig(
-    hidden=(25, 25, 25), rounds=16_000, weight_draws=10, learning_rate=2e-3, largest_count=1000, rho_rate_factor=10
-)
+# A small N and a fast ρ keep the posterior wide where an instance has not been, at the price of larger errors at the
+# walls: right for this picture, wrong for control.
+UNSURE = hipmdp.DynamicsConfig(**PAPER_SIZED["grid"])
 
 
 def counts(states: np.ndarray) -> np.ndarray:

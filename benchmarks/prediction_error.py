@@ -20,7 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from common import RESULTS, cached_batch, cached_model, mean_and_interval, save
+from common import PAPER_SIZED, RESULTS, cached_batch, cached_model, mean_and_interval, save
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -93,8 +93,8 @@ def measure(label: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for seed in range(seeds):
         batch = cached_batch(name, {}, training, per_instance, seed)
-        cache = f"{name}-{training}-{per_instance}"
-        models = {method: cached_model(batch, cache, method, seed) for method in METHODS}
+        cache, config = f"small-{name}-{training}-{per_instance}", hipmdp.DynamicsConfig(**PAPER_SIZED[name])
+        models = {method: cached_model(batch, cache, method, seed, config=config) for method in METHODS}
         for instance in family.instances("test")[:tests]:
             log = lived(family, instance, seed, label == "hiv-controlled")
             for method, model in models.items():

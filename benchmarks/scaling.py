@@ -16,7 +16,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from common import RESULTS, save
+from common import PAPER_SIZED, RESULTS, save
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -25,7 +25,6 @@ from hipmdp.dynamics import fit
 from hipmdp.dynamics.gp import fit_gp, predict_gp
 from hipmdp.dynamics.model import new_dynamics
 from hipmdp.dynamics.network import Gaussian
-from hipmdp.dynamics.presets import preset
 from hipmdp.dynamics.pretrain import instance_rows
 from hipmdp.dynamics.quality import quality
 from hipmdp.dynamics.scaling import scaling_of, state_changes
@@ -48,7 +47,7 @@ class BNN:
     """The network, warm-started at every update, with a latent for each of the six instances from the start."""
 
     def __init__(self, first: hipmdp.Transitions, capacity: int) -> None:
-        config = preset("default", first.specification)
+        config = hipmdp.DynamicsConfig(**PAPER_SIZED["grid"])
         self.dynamics = new_dynamics(
             config, first.specification, scaling_of(first), len(INSTANCES), key=jax.random.key(0)
         )

@@ -27,8 +27,10 @@ DYNAMICS = DynamicsConfig(
     hidden=(16, 16), latent_size=2, rounds=2000, weight_draws=4, batch_size=64, learning_rate=5e-3,
     latent_learning_rate=1e-2, tune_rounds=100, scratch_rounds=300, tune_widening=10, infer_steps=60,
 )  # fmt: skip
-LEARNER = DDQNConfig(hidden=(32, 32), lanes=4, minibatches=2, epsilon_decay=0.97, discount=0.9, learning_rate=2e-3)
-TRANSFER = TransferConfig(learner=LEARNER, imagined_episodes=120, weight_draws=4, update_rounds=50)
+LEARNER = DDQNConfig(
+    hidden=(32, 32), lanes=4, minibatches=2, epsilon_decay=0.98, discount=0.9, learning_rate=2e-3, target_rate=0.02
+)
+TRANSFER = TransferConfig(learner=LEARNER, imagined_episodes=200, weight_draws=4, update_rounds=50)
 
 
 class CorridorTheta(NamedTuple):
