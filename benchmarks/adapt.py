@@ -177,12 +177,13 @@ def main() -> None:
     parser.add_argument("--preset", default="default")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--instances", type=int, help="only the first so many")
+    parser.add_argument("--seeds", type=int, help="likewise")
     given = parser.parse_args()
     tasks = [
         (label, part, instance, seed, given.preset)
         for label in given.settings
         for part in given.parts or SETTINGS[label].parts
-        for seed in SETTINGS[label].seeds
+        for seed in SETTINGS[label].seeds[: given.seeds]
         for instance in SETTINGS[label].instances[: given.instances]
     ]
     missing = [task for task in tasks if not path_of(*task).exists()]
