@@ -174,3 +174,44 @@ def _posterior_as_prior(dynamics: Dynamics, widening: float) -> Dynamics:
         dynamics,
         (Gaussian(dynamics.posterior.mean, wider), jnp.log(share) - jnp.log1p(-share)),
     )
+
+
+def latent_covariance(
+    dynamics: Dynamics, transitions: Transitions, latent: Float[Array, " latent"], temperature: float = 1.0
+) -> Float[Array, "latent latent"]:
+    """How unsure w_b still is after `transitions`: the Gauss-Newton (Laplace) covariance at `latent`.
+
+    Λ = Σ_w⁻¹ + 1/temperature Σ_n J_nᵀ diag(σ²)⁻¹ J_n with J_n = ∂T̂(s_n, a_n, w)/∂w at the mean weights, and σ² the
+    noise plus what the model misses on these very rows. Directions that the episode says nothing about keep the
+    spread of the prior. What a model misses is alike from row to row, so that n rows tell less than n independent ones
+    would: the temperature says how much less.
+    """
+    rows = dynamics.rows(chosen_rows(transitions, dynamics.config.infer_rows))
+    size = min(dynamics.config.infer_rows, -(-rows.instance.shape[0] // 100) * 100)
+    valid = jnp.asarray(np.arange(size) < rows.instance.shape[0], jnp.float32)
+    share = jnp.asarray(len(transitions) / rows.instance.shape[0] / temperature, jnp.float32)
+    return _covariance(dynamics, dynamics.latent_prior, padded(rows, size), valid, share, latent)
+
+
+@eqx.filter_jit
+def _covariance(
+    dynamics: Dynamics,
+    prior: Gaussian,
+    rows: Rows,
+    valid: Float[Array, " rows"],
+    share: Float[Array, ""],
+    latent: Float[Array, " latent"],
+) -> Float[Array, "latent latent"]:
+    features = rows.features
+    if dynamics.config.stochastic_input:
+        features = jnp.concatenate([features, jnp.zeros((features.shape[0], 1), jnp.float32)], axis=-1)
+
+    def change(features: Array, latent: Array) -> Array:
+        return dynamics.change(dynamics.posterior.mean, features, latent)
+
+    errors = jax.vmap(change, in_axes=(0, None))(features, latent) - rows.target
+    missed = jnp.sum(errors**2 * valid[:, None], axis=0) / jnp.sum(valid)
+    precision = 1 / (dynamics.noise_variance() + missed)
+    slopes = jax.vmap(jax.jacfwd(change, argnums=1), in_axes=(0, None))(features, latent)
+    told = jnp.einsum("n,ndi,d,ndj->ij", valid * share, slopes, precision, slopes)
+    return jnp.linalg.inv(told + jnp.diag(1 / prior.variance))

@@ -22,7 +22,7 @@ from hipmdp.control.train import copied, train_in_stages
 from hipmdp.data import replay as replays
 from hipmdp.data.episodes import episodes_to_transitions
 from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.infer import tune_model
+from hipmdp.dynamics.infer import latent_covariance, tune_model
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.dynamics.quality import quality
 from hipmdp.dynamics.reward_head import fit_reward_head
@@ -205,7 +205,11 @@ class Algorithm:
         high = np.maximum(self.model.high, lived.next_state.max(axis=0))
         reward = self._reward(dynamics, latent, lived)
         weight_key = self.key(WEIGHTS, meeting.tunings)
-        contexts = draw_contexts(dynamics, latent, weight_key, self.config.weight_draws, self.config.mean_weights)
+        temperature = self.config.latent_temperature
+        unsure = temperature > 0 and self.model.has_latent and self.model.oracle is None
+        covariance = latent_covariance(dynamics, lived, latent, temperature) if unsure else None
+        draws, mean = self.config.weight_draws, self.config.mean_weights
+        contexts = draw_contexts(dynamics, latent, weight_key, draws, mean, covariance)
         return Imagination(dynamics, reward, starts, data_limits(low, high)), contexts
 
     def _reward(self, dynamics: Dynamics, latent: Float[Array, " latent"], lived: Transitions) -> AbstractReward:

@@ -21,6 +21,9 @@ class TransferConfig:
     """Weight draws of a pool, one per imagined episode in turn (released code: the mean over 50)."""
     mean_weights: bool = False
     """Whether imagination follows the mean over the draws (released code) instead of one draw per episode."""
+    latent_temperature: float = 100.0
+    """Each context also has a w_b of its own, from the Laplace posterior around the fitted one at this temperature; 0: all
+    have the fitted one (paper)."""
     look_episodes: int = 50
     """Imagined greedy episodes by which the best policy on the way is chosen."""
     inaccurate_factor: float = 2.0
@@ -36,7 +39,12 @@ class TransferConfig:
 
 def _paper(episodes: int) -> TransferConfig:
     return TransferConfig(
-        imagined_episodes=episodes, weight_draws=50, mean_weights=True, forget=False, update_rounds=10
+        imagined_episodes=episodes,
+        weight_draws=50,
+        mean_weights=True,
+        latent_temperature=0,
+        forget=False,
+        update_rounds=10,
     )
 
 

@@ -85,9 +85,23 @@ def data_limits(low: np.ndarray, high: np.ndarray, margin: float = DATA_MARGIN) 
 
 
 def draw_contexts(
-    dynamics: Dynamics, latent: Float[Array, " latent"], key: PRNGKeyArray, draws: int, mean: bool
+    dynamics: Dynamics,
+    latent: Float[Array, " latent"],
+    key: PRNGKeyArray,
+    draws: int,
+    mean: bool,
+    covariance: Float[Array, "latent latent"] | None = None,
 ) -> Context:
-    """A pool of `draws` functions, one per imagined episode in turn; or one that is their mean (the paper's)."""
+    """A pool of `draws` functions, one per imagined episode in turn; or one that is their mean (the paper's).
+
+    With a covariance each has a latent of its own, w_b ~ N(latent, covariance): the policy must then do well for every
+    member of the family that the data still allow.
+    """
     weights = dynamics.draw_weights(key, draws)
     weights = weights[None] if mean else weights[:, None]
-    return Context(weights, jnp.broadcast_to(latent, (weights.shape[0], *latent.shape)))
+    latents = jnp.broadcast_to(latent, (weights.shape[0], *latent.shape))
+    if covariance is not None:
+        factor = jnp.linalg.cholesky(covariance)
+        normals = jax.random.normal(jax.random.fold_in(key, 1), latents.shape, jnp.float32)
+        latents = latents + normals @ factor.T
+    return Context(weights, latents)
