@@ -2,18 +2,19 @@
 
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from hipmdp.dynamics.config import DynamicsConfig, LatentRole
-from hipmdp.dynamics.infer import infer_latent, tune_model
+from hipmdp.dynamics.infer import infer_latent, latent_covariance, tune_model
 from hipmdp.dynamics.model import new_dynamics, predict
 from hipmdp.dynamics.oracle import oracle_latents, training_latents
 from hipmdp.dynamics.pretrain import fit_dynamics, held_out_rows
 from hipmdp.dynamics.quality import latent_use, quality
-from hipmdp.dynamics.scaling import scaling_of
+from hipmdp.dynamics.scaling import Scaling, scaling_of
 from tests.dynamics.toys import toy_log
 
 SMALL = DynamicsConfig(
@@ -108,6 +109,20 @@ def test_true_parameters_as_latents_bound_the_error():
     model = fit_dynamics(slopes_log(SLOPES), replace(SMALL, latent_size=1), latents=latents)
     np.testing.assert_array_equal(model.latents, latents)
     assert quality(model, slopes_log([0.75], 200, seed=9), oracle.latent({"slope": 0.75})).rmse < 0.12
+
+
+def test_uncertainty_of_the_latent_by_hand():
+    """T̂ = 2 w, noise 0.5, unit prior, ten rows predicted exactly: Λ = 1 + 10·2²/0.5 = 81; at temperature 10, 9."""
+    log = toy_log(np.zeros((10, 1)), np.full((10, 1), 1.0))
+    ones = jnp.ones(1)
+    config = replace(SMALL, hidden=(), latent_size=1)
+    model = new_dynamics(config, log.specification, Scaling(0 * ones, ones, 0 * ones, ones), 1, key=jax.random.key(0))
+    # Inputs are s, the one action, w; the bias comes last.
+    weights = jnp.asarray([0.0, 0.0, 2.0, 0.0])
+    model = eqx.tree_at(lambda m: (m.posterior.mean, m.log_noise), model, (weights, jnp.log(0.5) * ones))
+    latent = jnp.asarray([0.5])
+    np.testing.assert_allclose(latent_covariance(model, log, latent), [[1 / 81]], rtol=1e-5)
+    np.testing.assert_allclose(latent_covariance(model, log, latent, temperature=10), [[1 / 9]], rtol=1e-5)
 
 
 def test_noise_is_found_per_dimension():

@@ -91,6 +91,14 @@ def test_contexts_are_one_draw_each_or_one_mean():
     assert pool.latent.shape == (5, 1)
 
 
+def test_contexts_that_are_unsure_of_the_latent():
+    model, _ = constant_model(GRID, [[0.0, 0.0]])
+    covariance = jnp.asarray([[4.0]])
+    pool = draw_contexts(model, jnp.ones(1), jax.random.key(0), 4000, False, covariance)
+    assert float(jnp.mean(pool.latent)) == pytest.approx(1.0, abs=0.1)
+    assert float(jnp.std(pool.latent)) == pytest.approx(2.0, abs=0.1)
+
+
 def test_the_given_reward_tells_nothing_that_it_does_not_need():
     """On grid and HIV θ does not reach imagination at all; on acrobot the reward is written in terms of it."""
     assert GivenReward(GRID, GRID.theta({"theta": 1})).theta is None

@@ -22,8 +22,8 @@ class TransferConfig:
     mean_weights: bool = False
     """Whether imagination follows the mean over the draws (released code) instead of one draw per episode."""
     latent_temperature: float = 100.0
-    """Each context also has a w_b of its own, from the Laplace posterior around the fitted one at this temperature; 0: all
-    have the fitted one (paper)."""
+    """Each context also has a w_b of its own, from the Laplace posterior around the fitted one at this temperature;
+    0: all have the fitted one (paper)."""
     look_episodes: int = 50
     """Imagined greedy episodes by which the best policy on the way is chosen."""
     inaccurate_factor: float = 2.0
