@@ -21,7 +21,7 @@ from hipmdp.transfer.storage import load
 
 
 def adapt(
-    model: Annotated[str, tyro.conf.Positional],
+    model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")],
     instance: str | None = None,
     episodes: int = 2,
     seed: int = 0,

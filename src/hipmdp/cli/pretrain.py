@@ -13,7 +13,7 @@ from hipmdp.transfer.pretrain import pretrain as run_pretrain
 
 
 def pretrain(
-    batch: Annotated[Path, tyro.conf.Positional],
+    batch: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="BATCH")],
     method: str = "embedded",
     seed: int = 0,
     preset: str = "default",
