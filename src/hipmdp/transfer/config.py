@@ -50,7 +50,8 @@ def _paper(episodes: int) -> TransferConfig:
 
 PAPER = {"grid": _paper(1000), "acrobot": _paper(500), "hiv": _paper(500)}
 DEFAULT = {
-    "grid": TransferConfig(imagined_episodes=1000),
+    # Two instances are known: between their latents there is nothing that imagination should visit.
+    "grid": TransferConfig(imagined_episodes=1000, latent_temperature=1),
     "acrobot": TransferConfig(imagined_episodes=800),
     # One start: what differs between imagined episodes is the weight draw alone.
     "hiv": TransferConfig(look_episodes=16),
