@@ -24,12 +24,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from common import RESULTS, cached_batch, cached_model, iqm_and_interval, mean_and_interval, save
+from common import RESULTS, cached_batch, cached_model, iqm_and_interval, keep_better, mean_and_interval, save
 
 import hipmdp
 from hipmdp.control.evaluate import Greedy
 from hipmdp.data.files import whole_file
 from hipmdp.families.grid import in_goal
+from hipmdp.families.instance_sets import frozen_instance
 from hipmdp.families.rollout import rollout
 from hipmdp.transfer.search import measured
 
@@ -90,10 +91,8 @@ def run_one(label: str, part: str, instance: str, seed: int, preset: str) -> Non
         "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
     }  # fmt: skip
     if instance != "baseline":
-        known = hipmdp.families.instance_sets.frozen_instance(family, instance)
-        record["scores"] = [known.score(value) for value in run.returns]
         # On the starts on which all stored returns are measured: should it be the best one known.
-        record["measured"] = measured(family, known.theta, run.network)
+        record["measured"] = measured(family, run.theta, run.network)
     if setting.name == "grid" and part in ("all", "latent"):
         record["imagination"] = through_the_wall(family, run)
     WORK.mkdir(exist_ok=True, parents=True)
@@ -134,12 +133,18 @@ def summary(label: str, preset: str) -> list[dict[str, Any]]:
     """One row per part, from all files that are there."""
     rows = []
     setting = SETTINGS[label]
+    family = hipmdp.make(setting.name, **setting.options)
     for part in setting.parts:
         wanted = [path_of(label, part, i, s, preset) for s in setting.seeds for i in setting.instances]
         found = [json.loads(path.read_text()) for path in wanted if path.exists()]
-        known = [r for r in found if "scores" in r]
+        known = [r for r in found if r["instance"] != "baseline"]
         if not known:
             continue
+        for record in known:
+            instance = frozen_instance(family, record["instance"])
+            record["scores"] = [instance.score(value) for value in record["returns"]]
+            source = {"method": f"adapt-{part}", "seed": record["seed"], "training": setting.training}
+            keep_better(family, instance, {**record["measured"], **source})
         row: dict[str, Any] = {"setting": label, "part": part, "preset": preset, "runs": len(known)}
         for episode in (0, 1):
             after = {

@@ -105,6 +105,21 @@ def iqm_and_interval(table: Any) -> dict[str, float]:
     return {"iqm": interquartile_mean(table), "low": float(low), "high": float(high), "mean": float(table.mean())}
 
 
+def keep_better(family: Any, instance: Any, record: dict[str, Any]) -> None:
+    """A return above the best known one is stored beside the searches; `hipmdp instances` puts it into the set."""
+    from hipmdp.transfer.best_known import default_path
+
+    if record["return"] <= instance.best_known:
+        return
+    path = default_path(family)
+    name, position = instance.label.split(":")
+    draw = json.loads(path.read_text())["sets"][name][int(position)]["draw"]
+    target = Path(__file__).parent / "searches" / path.stem / f"draw{draw:04d}-other-{record['method']}.json"
+    if target.exists() and json.loads(target.read_text())["return"] >= record["return"]:
+        return
+    target.write_text(json.dumps(record))
+
+
 def save(name: str, command: str, rows: Any) -> None:
     """Keep the last measured result beside the benchmark, with the command that made it."""
     RESULTS.mkdir(exist_ok=True)
