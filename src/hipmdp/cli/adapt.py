@@ -57,11 +57,13 @@ def adapt(
     console = Console()
     console.print(_table(run, family.name, instance, known))
     if run.latent is not None:
-        console.print("latent: " + " ".join(f"{x:.2f}" for x in np.asarray(run.latent)), highlight=False)
+        console.print(
+            "latent: " + " ".join(f"{x:.2f}" for x in np.asarray(run.latent)), highlight=False, soft_wrap=True
+        )
     if out is not None:
         replace(run.model, policy=run.network).save(out / "model.hipmdp")
         save_transitions(run.transitions, out / "transitions.parquet")
-        console.print(f"In {out}: model.hipmdp (with the policy), transitions.parquet", highlight=False)
+        console.print(f"In {out}: model.hipmdp (with the policy), transitions.parquet", highlight=False, soft_wrap=True)
     if json_ is not None:
         with whole_file(json_) as temporary:
             temporary.write_text(json.dumps(_facts(run, family.name, instance, known), indent=1) + "\n")
