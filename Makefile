@@ -43,6 +43,9 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/joint_uncertainty.py
 	$(BIN)/python benchmarks/prediction_error.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/hiv_capacity.py
+	$(BIN)/python benchmarks/adapt.py --jobs $(JOBS)
+	$(BIN)/python benchmarks/adapt_speed.py
 
 # Resolve the newest releases that fit pyproject.toml, all extras together, and pin them.
 constraints:
