@@ -2,7 +2,9 @@
 
     python benchmarks/hiv_capacity.py
 
-Variants that are stored are not run again. Models are fitted to the first 24 patients of train32 (150 episodes each). Each of the other 8 is recognised from one
+Variants that are stored are not run again.
+
+Models are fitted to the first 24 patients of train32 (150 episodes each). Each of the other 8 is recognised from one
 episode of random treatment, then predicted on every seventh transition of its own last 50 episodes of DDQN, which
 treat well: RMSE in standardised units, over all rows and over those with E > 1e4 (where a patient heals).
 """
