@@ -101,6 +101,11 @@ def test_with_the_batch_the_family_is_updated(batch, models):
         meet(models["embedded"], {"direction": 1.0}, episodes=1, batch=batch.of_instance(0))
 
 
+def test_without_looks_the_last_policy_is_used(models):
+    run = meet(models["embedded"], {"direction": 1.0}, episodes=1, config=replace(TRANSFER, look_episodes=0))
+    assert run.returns[0] == 8.0
+
+
 def test_retuning_happens_when_the_model_is_wrong_and_not_too_often(models):
     never = replace(TRANSFER, inaccurate_factor=1e9, imagined_episodes=8)
     always = replace(TRANSFER, inaccurate_factor=0.0, retunings=1, imagined_episodes=8)

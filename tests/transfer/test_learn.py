@@ -30,6 +30,14 @@ def test_record(run):
     np.testing.assert_allclose(run.learning_returns, [sums[(0, i)] for i in range(3)], rtol=1e-5)
 
 
+def test_real_episodes_start_where_the_family_starts_them(run):
+    """Restarts from states met before are for imagination; a real system cannot be put anywhere."""
+    first = run.transitions.state[run.transitions.time == 0]
+    assert len(first) == 3
+    assert ((first >= -1.75) & (first <= -1.25)).all()
+    assert run.network.layers[0].out_features == 256
+
+
 def test_policy_is_greedy_for_one_and_for_many(run):
     states = np.random.default_rng(0).uniform(-2, 2, (5, 2))
     many = run.policy(states)

@@ -39,7 +39,7 @@ from hipmdp.transfer.simulate import new_student, simulate_episodes
 
 STARTS = 64
 """First states that imagination knows."""
-NETWORK, LEARNER, LATENT, LIVING, TUNING, WEIGHTS, LOOKING, EVALUATION, STARTING = range(2_000_010, 2_000_019)
+NETWORK, LEARNER, LATENT, LIVING, _, WEIGHTS, LOOKING, EVALUATION, STARTING = range(2_000_010, 2_000_019)
 """Key streams."""
 
 

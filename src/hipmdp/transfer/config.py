@@ -25,7 +25,7 @@ class TransferConfig:
     """Each context also has a w_b of its own, from the Laplace posterior around the fitted one at this temperature;
     0: all have the fitted one (paper)."""
     look_episodes: int = 50
-    """Imagined greedy episodes by which the best policy on the way is chosen."""
+    """Imagined greedy episodes by which the best policy on the way is chosen; 0: the last one is used (paper)."""
     inaccurate_factor: float = 2.0
     """T̂ is inaccurate when its error on the episode just seen is more than this times its held-out error in
     pre-training (the paper gives no test)."""
@@ -43,6 +43,7 @@ def _paper(episodes: int) -> TransferConfig:
         weight_draws=50,
         mean_weights=True,
         latent_temperature=0,
+        look_episodes=0,
         forget=False,
         update_rounds=10,
     )
@@ -53,7 +54,7 @@ DEFAULT = {
     # Two instances are known: between their latents there is nothing that imagination should visit.
     "grid": TransferConfig(imagined_episodes=1000, latent_temperature=1),
     "acrobot": TransferConfig(imagined_episodes=800),
-    # One start: what differs between imagined episodes is the weight draw alone.
+    # One start: imagined episodes differ only by their context, of which there are 16.
     "hiv": TransferConfig(look_episodes=16),
 }
 PRESETS = {"paper": PAPER, "default": DEFAULT}

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from hipmdp.control.evaluate import greedy_episodes, repeat_theta
+from hipmdp.control.presets import preset as control_preset
 from hipmdp.data.episodes import episodes_to_transitions
 from hipmdp.data.files import claim, output_directory
 from hipmdp.data.transitions import Transitions
@@ -66,10 +67,12 @@ def learn_policy(
         return _follow_blind(model, family, theta, episodes, seed)
     settings = config or transfer_preset(preset, family.specification)
     if method.role is None and dynamics == "learned":
-        # Real life has one lane.
-        settings = dataclasses.replace(settings, learner=dataclasses.replace(settings.learner, lanes=1))
+        # Real life has one lane, and starts where it starts.
+        learner = control_preset(preset, family.specification) if config is None else config.learner
+        settings = dataclasses.replace(settings, learner=dataclasses.replace(learner, lanes=1, restart_share=0.0))
     progress = _Report(settings, episodes, quiet)
     algorithm = Algorithm(model, family, theta, episodes, seed, settings, reward, dynamics, progress.show)
+    progress.imagines = algorithm.imagines
     meeting = algorithm.begin()
     if out is not None:
         progress.path = output_directory(Path(out)) / "meeting.checkpoint"
@@ -80,6 +83,7 @@ def learn_policy(
     with interruptible() as progress.interrupt:
         while meeting.episode < episodes:
             algorithm.advance(meeting)
+            progress.show(meeting)
             progress.edge(meeting)
     progress.line.close()
     return _record(algorithm, meeting, batch)
@@ -108,23 +112,25 @@ class _Report:
 
     def __init__(self, config: TransferConfig, episodes: int, quiet: bool) -> None:
         self.config, self.episodes = config, episodes
-        self.line = Progress(
-            "imagined episode", config.imagined_episodes + episodes * config.learner.lanes, quiet=quiet
-        )
+        self.line = Progress("learn_policy, episode", episodes, quiet=quiet)
+        self.imagines = True
         self.path: Path | None = None
         self.interrupt: Any = None
         self._saved = time.monotonic()
 
     def show(self, meeting: Meeting) -> None:
         """A line of progress; what is due on disk."""
-        extra = max(0, meeting.tunings - 1) * self.config.imagined_episodes
-        self.line.total = self.config.imagined_episodes + self.episodes * self.config.learner.lanes + extra
-        facts = [f"real episode {meeting.episode}"]
+        done, facts = meeting.episode, []
+        if self.imagines:
+            # Imagined episodes take the time, so they are what is counted.
+            done, facts = int(meeting.student.learner.started), [f"imagined, real episode {meeting.episode}"]
+            phases = max(1, meeting.tunings) * self.config.imagined_episodes
+            self.line.total = phases + self.episodes * self.config.learner.lanes
         for name, label in (("returns", "return"), ("model_error", "model error")):
             values = meeting.records[name]
             if values and not np.isnan(values[-1]):
                 facts.append(f"{label} {values[-1]:.3g}")
-        self.line.show(int(meeting.student.learner.started), f"({', '.join(facts)})")
+        self.line.show(done, f"({', '.join(facts)})" if facts else "")
         if self.interrupt.pressed or time.monotonic() - self._saved > SAVE_SECONDS:
             self.edge(meeting)
 

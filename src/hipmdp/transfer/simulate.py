@@ -49,16 +49,18 @@ def simulate_episodes(
 ) -> Student:
     """Imagine until `episodes` episodes (counted from the very first) are done, learning from all of them.
 
-    Episode i runs in context i mod n. `keys` are those of the greedy episodes by which policies are compared. `student`
-    is donated: use what is returned. `report` is called at chunk edges.
+    Episode i runs in context i mod n. `keys` are those of the greedy episodes by which policies are compared; without
+    any, the last online network is used (paper). `student` is donated: use what is returned. `report` is called at
+    chunk edges.
     """
     # As many ticks as the longest episode has: half a second, and the only length that is compiled.
     ticks = -(-environment.horizon // config.steps_per_phase)
     while not finished(student.learner, episodes):
         state, _ = learner.run_ticks(config, environment, contexts, student.learner, episodes, ticks)
-        value = float(np.mean(look(environment, contexts, state.target, keys)))
         student = student._replace(learner=state)
-        if value > float(student.best_return):
+        if len(keys) == 0:
+            student = student._replace(best=copied(state.online))
+        elif (value := float(np.mean(look(environment, contexts, state.target, keys)))) > float(student.best_return):
             student = Student(state, copied(state.target), jnp.asarray(value, jnp.float32))
         report(student)
     return student
