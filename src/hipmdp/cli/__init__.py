@@ -7,6 +7,7 @@ import tyro
 
 from hipmdp.cli.adapt import adapt
 from hipmdp.cli.collect import collect
+from hipmdp.cli.compare import compare
 from hipmdp.cli.demo import demo
 from hipmdp.cli.instances import instances
 from hipmdp.cli.pretrain import pretrain
@@ -17,6 +18,7 @@ COMMANDS: dict[str, Any] = {
     "collect": collect,
     "pretrain": pretrain,
     "adapt": adapt,
+    "compare": compare,
 }
 
 

@@ -34,7 +34,7 @@ from hipmdp.transfer.update import update_from_batch
 MEETING_STREAM, LIVING_STREAM = 2_000_001, 2_000_003
 """Key streams of the drawn instance and of a fixed policy's episodes."""
 SAVE_SECONDS = 10
-"""Time between two checkpoints inside a long imagination."""
+"""Time between two checkpoints."""
 
 
 def learn_policy(
@@ -84,7 +84,7 @@ def learn_policy(
         while meeting.episode < episodes:
             algorithm.advance(meeting)
             progress.show(meeting)
-            progress.edge(meeting)
+        progress.save(meeting)
     progress.line.close()
     return _record(algorithm, meeting, batch)
 
@@ -132,15 +132,15 @@ class _Report:
                 facts.append(f"{label} {values[-1]:.3g}")
         self.line.show(done, f"({', '.join(facts)})" if facts else "")
         if self.interrupt.pressed or time.monotonic() - self._saved > SAVE_SECONDS:
-            self.edge(meeting)
+            self.save(meeting)
+        if self.interrupt.pressed:
+            raise KeyboardInterrupt
 
-    def edge(self, meeting: Meeting) -> None:
-        """Write the checkpoint; then stop, if somebody wants to."""
+    def save(self, meeting: Meeting) -> None:
+        """Write the checkpoint, if there is to be one."""
         if self.path is not None:
             meeting.save(self.path)
         self._saved = time.monotonic()
-        if self.interrupt.pressed:
-            raise KeyboardInterrupt
 
 
 def _description(algorithm: Algorithm, batch: Transitions | None) -> str:

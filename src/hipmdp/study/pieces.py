@@ -1,0 +1,175 @@
+"""The pieces of a study: batches, models made from them, cells that use the models. Each is one file."""
+
+import dataclasses
+from abc import abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hipmdp.data.parquet import load_transitions, save_transitions
+from hipmdp.dynamics.presets import preset as dynamics_preset
+from hipmdp.families.checks import known_name
+from hipmdp.study.record import write_record
+from hipmdp.study.setup import PLAIN, Setup, Variant
+from hipmdp.transfer.blind import train_blind
+from hipmdp.transfer.collect import collect
+from hipmdp.transfer.config import preset as transfer_preset
+from hipmdp.transfer.learn import learn_policy
+from hipmdp.transfer.methods import BLIND, METHODS
+from hipmdp.transfer.pretrain import pretrain
+from hipmdp.transfer.rewards import REWARDS
+from hipmdp.transfer.storage import load
+
+BLIND_EPISODES = 2000
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One file of a study, and what it is made from."""
+
+    setup: Setup
+    seed: int
+
+    @property
+    @abstractmethod
+    def path(self) -> Path:
+        """Where it lies in the study's directory."""
+
+    @property
+    @abstractmethod
+    def needs(self) -> "tuple[Piece, ...]":
+        """The pieces it is made from."""
+
+    @abstractmethod
+    def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
+        """Make it from the files of `needs`, into the file `out`. `work` is a directory to go on from."""
+
+
+@dataclass(frozen=True)
+class BatchPiece(Piece):
+    """𝒟: what model-free learners experienced on the training instances."""
+
+    @property
+    def path(self) -> Path:
+        """One file per training set and seed."""
+        setup = self.setup
+        name = f"{setup.family_label}-{setup.training}-{setup.training_episodes}-seed{self.seed}.parquet"
+        return Path("batches") / name
+
+    @property
+    def needs(self) -> tuple[Piece, ...]:
+        """Nothing."""
+        return ()
+
+    def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
+        """Collect it."""
+        setup = self.setup
+        args = setup.training, setup.training_episodes, self.seed, setup.preset
+        save_transitions(collect(setup.make(), *args, work, cores, quiet=True), out)
+
+
+@dataclass(frozen=True)
+class ModelPiece(Piece):
+    """What a method knows before it meets anybody."""
+
+    method: str
+
+    @property
+    def path(self) -> Path:
+        """One file per training set, method, seed and variant of the dynamics."""
+        setup = self.setup
+        names = [setup.family_label, setup.training, setup.training_episodes, self.method]
+        if setup.variant.name != PLAIN:
+            names.append(setup.variant.name)
+        return Path("models") / f"{'-'.join(map(str, names))}-seed{self.seed}.hipmdp"
+
+    @property
+    def needs(self) -> tuple[Piece, ...]:
+        """The batch; a blind policy is trained on the family itself."""
+        if METHODS[self.method] is BLIND:
+            return ()
+        # All variants share a batch, unless they are about it.
+        return (BatchPiece(_only_training(self.setup, Variant()), self.seed),)
+
+    def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
+        """Train it."""
+        setup = self.setup
+        if METHODS[self.method] is BLIND:
+            model = train_blind(setup.make(), setup.training, BLIND_EPISODES, self.seed, setup.preset, quiet=True)
+        else:
+            batch = load_transitions(inputs[0])
+            config = dynamics_preset(setup.preset, batch.specification)
+            config = dataclasses.replace(config, **dict(setup.variant.dynamics))
+            model = pretrain(batch, self.method, self.seed, setup.preset, config, quiet=True)
+        model.save(out)
+
+
+@dataclass(frozen=True)
+class CellPiece(Piece):
+    """One method meets one instance."""
+
+    method: str
+    instance: str
+
+    @property
+    def path(self) -> Path:
+        """cells/hiv/embedded/plain/test3-seed0.parquet."""
+        folder = Path("cells") / self.setup.family_label / self.method / self.setup.variant.name
+        return folder / f"{self.instance.replace(':', '')}-seed{self.seed}.parquet"
+
+    @property
+    def needs(self) -> tuple[Piece, ...]:
+        """The model; variants that only differ in imagination share it."""
+        variant = self.setup.variant if self.setup.variant.dynamics else Variant()
+        return (ModelPiece(_only_training(self.setup, variant), self.seed, self.method),)
+
+    def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
+        """Meet the instance."""
+        setup, family = self.setup, self.setup.make()
+        model = load(inputs[0])
+        changes = dict(setup.variant.transfer)
+        config = dataclasses.replace(transfer_preset(setup.preset, family.specification), **changes)
+        run = learn_policy(
+            model, family, self.instance, setup.episodes, self.seed, None, setup.reward, setup.preset, work,
+            config=config if changes else None, quiet=True,
+        )  # fmt: skip
+        settings = {"setup": dataclasses.asdict(setup), "transfer": dataclasses.asdict(config)}
+        if model.dynamics is not None:
+            settings["dynamics"] = dataclasses.asdict(model.dynamics.config)
+        write_record(out, self.facts, family, run, settings)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What stands in every row of its results."""
+        return {
+            "family": self.setup.family_label,
+            "method": self.method,
+            "variant": self.setup.variant.name,
+            "instance": self.instance,
+            "seed": self.seed,
+        }
+
+
+def plan(setups: list[Setup], methods: list[str], instances: dict[str, list[str]], seeds: list[int]) -> list[CellPiece]:
+    """All cells, seed by seed: what is there early says something about every method."""
+    for method in methods:
+        known_name("method of compare", method, METHODS)
+    for setup in setups:
+        known_name("reward", setup.reward, REWARDS)
+    return [
+        CellPiece(_trained(setup), seed, method, instance)
+        for setup in setups
+        for seed in seeds
+        for method in methods
+        for instance in instances[setup.family_label]
+    ]
+
+
+def _only_training(setup: Setup, variant: Variant) -> Setup:
+    """The setup without what has no part in training: cells that differ only there share their pieces."""
+    return dataclasses.replace(setup, variant=variant, episodes=0, reward="")
+
+
+def _trained(setup: Setup) -> Setup:
+    """A variant that says how many training instances there are says it in the setup too."""
+    return setup if setup.variant.training is None else dataclasses.replace(setup, training=setup.variant.training)

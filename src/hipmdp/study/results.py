@@ -1,0 +1,118 @@
+"""All cells of a study as one table, with scores."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from hipmdp.data.files import whole_file
+from hipmdp.families import make
+from hipmdp.families.family import AbstractFamily
+from hipmdp.families.instance_sets import Instance, frozen_instance
+from hipmdp.study.record import NUMBERS, Record, read_record
+from hipmdp.study.setup import PLAIN
+
+FACTS = ("family", "method", "variant", "instance", "seed")
+
+
+@dataclass(frozen=True)
+class Results:
+    """The cells that are done."""
+
+    records: list[Record]
+
+    @cached_property
+    def known(self) -> dict[tuple[str, str], Instance]:
+        """The frozen instances met, by family and label."""
+        return {
+            (r.facts["family"], r.facts["instance"]): frozen_instance(self.family(r), r.facts["instance"])
+            for r in self.records
+        }
+
+    def family(self, record: Record) -> AbstractFamily:
+        """The family of a cell."""
+        setup = record.about["settings"]["setup"]
+        return make(setup["family"], **dict(setup["options"]))
+
+    def names(self, fact: str, **where: Any) -> list[Any]:
+        """All values of a fact among the cells that match, in the order in which they first come."""
+        return list(dict.fromkeys(r.facts[fact] for r in self.select(**where)))
+
+    def select(self, **where: Any) -> list[Record]:
+        """The cells that match."""
+        return [r for r in self.records if all(r.facts[name] == value for name, value in where.items())]
+
+    def scores(self, record: Record, column: str = "greedy_return") -> np.ndarray:
+        """(R − R_random) / (R_best_known − R_random) of every episode."""
+        instance = self.known[record.facts["family"], record.facts["instance"]]
+        return (record.numbers[column] - instance.random) / (instance.best_known - instance.random)
+
+    def log_scores(self, record: Record) -> np.ndarray:
+        """The same of log10 returns: HIV's span powers of ten."""
+        instance = self.known[record.facts["family"], record.facts["instance"]]
+        low, high = (np.log10(max(1.0, value)) for value in (instance.random, instance.best_known))
+        return (np.log10(np.maximum(1.0, record.numbers["greedy_return"])) - low) / (high - low)
+
+    def values(self, record: Record, what: str) -> np.ndarray:
+        """`score`, `learning_score`, `log_score`, or one of the record's numbers, of every episode."""
+        if what == "score":
+            return self.scores(record)
+        if what == "learning_score":
+            return self.scores(record, "learning_return")
+        return self.log_scores(record) if what == "log_score" else record.numbers[what]
+
+    def table(self, family: str, method: str, what: str = "score", variant: str = PLAIN) -> np.ndarray:
+        """(seeds, instances, episodes) of one method, over the seeds that have met every instance."""
+        found = {
+            (r.facts["seed"], r.facts["instance"]): r
+            for r in self.select(family=family, method=method, variant=variant)
+        }
+        instances = self.names("instance", family=family, variant=variant)
+        seeds = sorted({seed for seed, _ in found})
+        whole = [seed for seed in seeds if all((seed, instance) in found for instance in instances)]
+        rows = [[self.values(found[seed, instance], what) for instance in instances] for seed in whole]
+        return np.asarray(rows, np.float64)
+
+    def write(self, directory: Path) -> tuple[Path, Path]:
+        """All rows as results.parquet and results.csv."""
+        columns: dict[str, list[Any]] = {
+            name: [] for name in (*FACTS, "episode", *NUMBERS, "score", "learning_score", "log_score")
+        }
+        for record in self.records:
+            count = len(record.numbers["greedy_return"])
+            for name in FACTS:
+                columns[name] += [record.facts[name]] * count
+            columns["episode"] += list(range(count))
+            for name in (*NUMBERS, "score", "learning_score", "log_score"):
+                columns[name] += self.values(record, name).tolist()
+        table = pa.table(columns)
+        paths = directory / "results.parquet", directory / "results.csv"
+        with whole_file(paths[0]) as temporary:
+            pq.write_table(table, temporary, compression="zstd")
+        with whole_file(paths[1]) as temporary:
+            pc.write_csv(table, temporary)
+        return paths
+
+
+def read_results(*directories: Path) -> Results:
+    """Every cell below the directories of one or several studies."""
+    records = []
+    for directory in directories:
+        if not directory.is_dir():
+            raise ValueError(f"There is no directory {str(directory)!r}: give one that `hipmdp compare` wrote.")
+        paths = sorted((directory / "cells").rglob("*.parquet"), key=_by_number)
+        records += [read_record(path) for path in paths if not path.name.startswith(".")]
+    if not records:
+        raise ValueError(f"There are no finished cells in {', '.join(map(str, directories))}: run `hipmdp compare`.")
+    return Results(records)
+
+
+def _by_number(path: Path) -> tuple[Any, ...]:
+    """test2 before test10."""
+    digits = "".join(c if c.isdigit() else " " for c in path.stem).split()
+    return (*path.parent.parts, *(int(d) for d in digits))

@@ -1,0 +1,97 @@
+"""What a study compares: a family with its training data, and one way to change the settings (a variant)."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from hipmdp.dynamics.config import DynamicsConfig
+from hipmdp.families import make
+from hipmdp.families.checks import known_name, number
+from hipmdp.families.family import AbstractFamily
+from hipmdp.families.instance_sets import frozen_instance, frozen_instances, resolve_instances
+from hipmdp.transfer.config import TransferConfig
+
+TRAINING: dict[str, tuple[Any, int]] = {
+    "grid": ("train", 500),
+    "acrobot": ("train", 500),
+    "acrobot-sd0.25": ("train32", 150),
+    "hiv": ("train32", 150),
+}
+"""Training instances and episodes on each, by the label of the family."""
+PLAIN = "plain"
+"""The name of the variant that changes nothing."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Settings that differ from the preset's."""
+
+    name: str = PLAIN
+    dynamics: tuple[tuple[str, Any], ...] = ()
+    """Fields of `DynamicsConfig`."""
+    transfer: tuple[tuple[str, Any], ...] = ()
+    """Fields of `TransferConfig`."""
+    training: int | None = None
+    """Training instances: only the first so many."""
+
+    def __post_init__(self) -> None:
+        for changes, config in ((self.dynamics, DynamicsConfig), (self.transfer, TransferConfig)):
+            for name, _ in changes:
+                known_name(f"setting of {config.__name__}", name, [f.name for f in fields(config)])
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A family, its training data, and how a new instance is met."""
+
+    family: str
+    options: tuple[tuple[str, Any], ...] = ()
+    training: Any = None
+    """Training instances: a number or the name of a set."""
+    training_episodes: int = 0
+    """Episodes on each of them."""
+    episodes: int = 10
+    """Real episodes on a new instance."""
+    preset: str = "default"
+    reward: str = "given"
+    variant: Variant = field(default_factory=Variant)
+
+    @property
+    def family_label(self) -> str:
+        """`grid`, `acrobot-sd0.25`."""
+        return "-".join([self.family, *(f"{name}{value:g}" for name, value in self.options)])
+
+    def make(self) -> AbstractFamily:
+        """The family itself."""
+        return make(self.family, **dict(self.options))
+
+
+def parse_setup(
+    text: str, training: Any = None, training_episodes: int | None = None, episodes: int = 10, **rest: Any
+) -> Setup:
+    """`acrobot:sd=0.25` is the wide acrobot. What is not given takes the family's own value."""
+    name, _, options = text.partition(":")
+    pairs = [part.partition("=") for part in options.split(",")] if options else []
+    values = tuple((key.strip(), number(f"Option of {name}", key.strip(), value)) for key, _, value in pairs)
+    setup = Setup(name, values, episodes=episodes, **rest)
+    family = setup.make()
+    usual = TRAINING.get(setup.family_label, ("train32", 150))
+    instances, count = training or usual[0], training_episodes or usual[1]
+    if isinstance(instances, str) and instances.isdigit():
+        instances = int(instances)
+    resolve_instances(family, instances, None)  # type: ignore[arg-type]
+    for kind, value in (("episodes", episodes), ("training episodes", count)):
+        if value < 1:
+            raise ValueError(f"{kind} must be at least 1, got {value}.")
+    return Setup(name, values, instances, count, episodes, **rest)
+
+
+def parse_instances(family: AbstractFamily, text: str) -> list[str]:
+    """`test`, `10` (the first ten of test), or `test:3,test:4`: frozen instances, as labels."""
+    if text.isdigit():
+        members = frozen_instances(family, "test")
+        if int(text) < 1:
+            raise ValueError(f"--instances must be at least 1, got {text}.")
+        return [member.label for member in members[: int(text)]]
+    if ":" not in text:
+        return [member.label for member in frozen_instances(family, text)]
+    return [frozen_instance(family, label.strip()).label for label in text.split(",")]

@@ -1,0 +1,109 @@
+"""What a study says: for every method and episode its score with an interval, and how it compares with embedded."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+from rich.table import Table
+
+from hipmdp.data.files import whole_file
+from hipmdp.study.results import Results
+from hipmdp.study.setup import PLAIN
+from hipmdp.study.statistics import (
+    estimate,
+    interquartile_mean,
+    mean,
+    paired_difference,
+    probability_of_improvement,
+)
+
+REFERENCE = "embedded"
+WHAT = {"score": "score", "log_score": "log score", "success": "success", "learning_score": "learning score"}
+SHOWN = (0, 1, 2, 3, 9)
+"""Episodes in the printed table."""
+
+
+def summary_rows(results: Results) -> list[dict[str, Any]]:
+    """One row per family, variant, method, quantity and episode, over the seeds that have met every instance."""
+    rows = []
+    for family in results.names("family"):
+        for variant in results.names("variant", family=family):
+            for method in results.names("method", family=family, variant=variant):
+                for what in WHAT:
+                    rows += _rows_of(results, family, variant, method, what)
+    return rows
+
+
+def _rows_of(results: Results, family: str, variant: str, method: str, what: str) -> list[dict[str, Any]]:
+    table = results.table(family, method, what, variant)
+    reference = results.table(family, REFERENCE, what, variant)
+    rows = []
+    for episode in range(table.shape[-1] if table.size else 0):
+        now = table[..., episode]
+        row: dict[str, Any] = {
+            "family": family, "variant": variant, "method": method, "what": what, "episode": episode,
+            "seeds": table.shape[0], "instances": table.shape[1],
+        }  # fmt: skip
+        for name, statistic in (("mean", mean), ("iqm", interquartile_mean)):
+            row |= _columns(name, estimate(statistic, now))
+        both = min(len(table), len(reference))
+        if method != REFERENCE and both:
+            ours = reference[:both, :, episode]
+            row |= _columns("embedded_minus_this", paired_difference(ours, now[:both]))
+            row |= _columns("embedded_better", estimate(probability_of_improvement, ours, now[:both]))
+        rows.append(row)
+    return rows
+
+
+def _columns(name: str, told: Any) -> dict[str, float]:
+    return {name: told.value, f"{name}_low": told.low, f"{name}_high": told.high}
+
+
+def write_summary(results: Results, directory: Path) -> Path:
+    """summary.csv."""
+    rows = summary_rows(results)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = pa.table({name: [row.get(name) for row in rows] for name in names})
+    path = directory / "summary.csv"
+    with whole_file(path) as temporary:
+        pc.write_csv(table, temporary)
+    return path
+
+
+def summary_table(results: Results, family: str) -> Table:
+    """Mean scores of greedy episodes after some episodes, for reading."""
+    title = f"{family}: score after so many episodes, mean [95 %] (1: the best return known, 0: random)"
+    table = Table(title=title, caption=_caption(results, family))
+    table.add_column("method")
+    several = len(results.names("variant", family=family)) > 1
+    if several:
+        table.add_column("variant")
+    length = max(len(r.numbers["seconds"]) for r in results.select(family=family))
+    shown = [e for e in SHOWN if e < length]
+    for episode in shown:
+        table.add_column(str(episode + 1), justify="right")
+    table.add_column("success at the end", justify="right")
+    table.add_column("seconds per cell", justify="right")
+    for variant in results.names("variant", family=family):
+        for method in results.names("method", family=family, variant=variant):
+            scores = results.table(family, method, "score", variant)
+            if not scores.size:
+                continue
+            success = results.table(family, method, "success", variant)[..., -1].mean()
+            seconds = np.median(results.table(family, method, "seconds", variant).sum(axis=-1))
+            cells = [str(estimate(mean, scores[..., episode])) for episode in shown]
+            names = [method, variant] if several else [method]
+            table.add_row(*names, *cells, f"{success:.0%}", f"{seconds:.0f}")
+    return table
+
+
+def _caption(results: Results, family: str) -> str:
+    counts = {
+        f"{method}{'' if variant == PLAIN else ' ' + variant}": results.table(family, method, "score", variant).shape
+        for variant in results.names("variant", family=family)
+        for method in results.names("method", family=family, variant=variant)
+    }
+    sizes = sorted({shape[:2] for shape in counts.values() if len(shape) == 3})
+    return "; ".join(f"{seeds} seeds × {instances} instances" for seeds, instances in sizes)
