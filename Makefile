@@ -1,9 +1,9 @@
-# Two commands: `make demo` and `make test`. Both create .venv and install into it what they need.
+# Two commands: `make demo` and `make test`. Both create .venv and install into it what they need; so does `make test-ray`.
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test lint types unit bench constraints clean
+.PHONY: demo test test-ray lint types unit bench constraints clean
 
 demo: .venv/.core
 	$(BIN)/hipmdp demo --out demo
@@ -20,6 +20,10 @@ types: .venv/.test
 unit: .venv/.test
 	$(BIN)/python -m pytest -n $(JOBS)
 
+# A study on a Ray cluster of two nodes, one of which dies.
+test-ray: .venv/.ray
+	$(BIN)/python -m pytest -m ray tests/ray_cluster
+
 .venv/.core: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"hipmdp needs Python 3.11 or newer, this is {v[0]}.{v[1]}: try make PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
@@ -28,6 +32,10 @@ unit: .venv/.test
 
 .venv/.test: .venv/.core
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,oracles,gp]'
+	touch $@
+
+.venv/.ray: .venv/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
 	touch $@
 
 # Every benchmark writes its last measured result beside itself.

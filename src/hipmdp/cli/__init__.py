@@ -11,6 +11,7 @@ from hipmdp.cli.compare import compare
 from hipmdp.cli.demo import demo
 from hipmdp.cli.instances import instances
 from hipmdp.cli.pretrain import pretrain
+from hipmdp.cli.report import report
 
 COMMANDS: dict[str, Any] = {
     "demo": demo,
@@ -19,6 +20,7 @@ COMMANDS: dict[str, Any] = {
     "pretrain": pretrain,
     "adapt": adapt,
     "compare": compare,
+    "report": report,
 }
 
 

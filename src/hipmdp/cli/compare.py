@@ -11,6 +11,7 @@ from hipmdp.families.checks import known_name
 from hipmdp.study.ablations import ablated
 from hipmdp.study.compare import Executor
 from hipmdp.study.compare import compare as run_compare
+from hipmdp.study.extras import extra_pieces
 from hipmdp.study.pieces import plan
 from hipmdp.study.results import read_results
 from hipmdp.study.setup import parse_instances, parse_setup
@@ -30,6 +31,7 @@ def compare(
     preset: str = "default",
     reward: str = "given",
     ablations: tuple[str, ...] = (),
+    extras: tuple[str, ...] = (),
     out: Path = Path("study"),
     jobs: int = 1,
     executor: str = "local",
@@ -60,6 +62,7 @@ def compare(
         preset: default, or paper (to the letter).
         reward: Inside imagination: given, or learned from the logs.
         ablations: Vary one setting at a time as well: latent_size alpha weight_draws training imagination.
+        extras: Measure what figures 1 and 5 show as well: uncertainty scaling (needs hipmdp[gp], up to 25 minutes).
         out: Directory of the study.
         jobs: Processes side by side; 1 stays in this one.
         executor: local, or ray.
@@ -75,10 +78,11 @@ def compare(
     setups = [parse_setup(f, training, training_episodes, episodes, preset=preset, reward=reward) for f in families]
     labels = {setup.family_label: parse_instances(setup.make(), instances) for setup in setups}
     varied = [variant for setup in setups for variant in ablated(setup, list(ablations))]
-    cells = plan(varied, list(methods), labels, list(range(first_seed, first_seed + seeds)))
-    failed = run_compare(cells, out, Executor(jobs, executor == "ray", address, cpus, shared))
+    numbers = list(range(first_seed, first_seed + seeds))
+    goals = [*plan(varied, list(methods), labels, numbers), *extra_pieces(list(extras), numbers, preset)]
+    failed = run_compare(goals, out, Executor(jobs, executor == "ray", address, cpus, shared))
     console = Console()
-    if len(failed) < len(cells):
+    if len(failed) < len(goals):
         results = read_results(out)
         for name in results.names("family"):
             console.print(summary_table(results, name))
@@ -87,6 +91,6 @@ def compare(
         console.print(f"Figures: hipmdp report {out}", highlight=False, soft_wrap=True)
     if failed:
         lines = [f"hipmdp: {cell.path.with_suffix('')} failed: {reason}" for cell, reason in failed]
-        lines.append(f"hipmdp: {len(failed)} of {len(cells)} cells failed; the same command tries them again.")
+        lines.append(f"hipmdp: {len(failed)} of {len(goals)} cells failed; the same command tries them again.")
         sys.stderr.write("\n".join(lines) + "\n")
         sys.exit(1)

@@ -69,9 +69,15 @@ def _read(name: str) -> dict[str, Any]:
 
 def frozen_instances(family: AbstractFamily, name: str) -> list[Instance]:
     """The set `name` of a family."""
+    return list(_members(family, name))
+
+
+@functools.cache
+def _members(family: AbstractFamily, name: str) -> tuple[Instance, ...]:
+    """Kept, because a θ is many small arrays, and studies ask for the same ones again and again."""
     sets = _read(file_name(family))["sets"]
     rows = sets[known_name(f"instance set of {family.name}", name, sets)]
-    return [
+    return tuple(
         Instance(
             label=f"{name}:{i}",
             theta=family.theta(row["theta"]),
@@ -82,7 +88,7 @@ def frozen_instances(family: AbstractFamily, name: str) -> list[Instance]:
             source=row["source"],
         )
         for i, row in enumerate(rows)
-    ]
+    )
 
 
 def resolve_instance(family: AbstractFamily, instance: Any, key: PRNGKeyArray) -> Theta:

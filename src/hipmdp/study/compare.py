@@ -28,9 +28,9 @@ class Executor:
 
 
 def compare(
-    cells: Sequence[CellPiece], out: str | Path, executor: Executor | None = None, quiet: bool = False
-) -> list[tuple[CellPiece, str]]:
-    """Make all cells that are not there yet, and what they need. Returns those that failed, each with its reason.
+    goals: Sequence[Piece], out: str | Path, executor: Executor | None = None, quiet: bool = False
+) -> list[tuple[Piece, str]]:
+    """Make all cells (and extras) that are not there yet, and what they need. Returns those that failed, and why.
 
     Killed at any moment and called again, it goes on where it stopped. Several calls may work on one directory.
     """
@@ -38,17 +38,18 @@ def compare(
     if executor.jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {executor.jobs}.")
     directory = output_directory(Path(out))
-    for cell in cells:
-        _claim(directory, cell)
-    progress = _Report(len(cells), quiet)
+    for goal in goals:
+        if isinstance(goal, CellPiece):
+            _claim(directory, goal)
+    progress = _Report(goals, quiet)
     if executor.ray:
-        run_on_ray(directory, cells, progress, executor.address, executor.cpus, executor.shared)
+        run_on_ray(directory, goals, progress, executor.address, executor.cpus, executor.shared)
     elif executor.jobs == 1:
-        run_here(Agenda(directory, cells, progress))
+        run_here(Agenda(directory, goals, progress))
     else:
-        run_in_processes(Agenda(directory, cells, progress), executor.jobs)
+        run_in_processes(Agenda(directory, goals, progress), executor.jobs)
     progress.line.close()
-    return [(cell, failure(directory, cell)) for cell in cells if not (directory / cell.path).exists()]
+    return [(goal, failure(directory, goal)) for goal in goals if not (directory / goal.path).exists()]
 
 
 def _claim(directory: Path, cell: CellPiece) -> None:
@@ -62,9 +63,9 @@ def _claim(directory: Path, cell: CellPiece) -> None:
 class _Report:
     """Progress, counted in cells."""
 
-    def __init__(self, total: int, quiet: bool) -> None:
-        self.line, self._done = Progress("compare, cell", total, quiet=quiet), 0
+    def __init__(self, goals: Sequence[Piece], quiet: bool) -> None:
+        self.line, self._goals, self._done = Progress("compare, cell", len(goals), quiet=quiet), set(goals), 0
 
     def __call__(self, piece: Piece, outcome: Outcome) -> None:
-        self._done += isinstance(piece, CellPiece)
+        self._done += piece in self._goals
         self.line.show(self._done, f"({piece.path.with_suffix('')} {outcome})")

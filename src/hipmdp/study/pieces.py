@@ -11,6 +11,7 @@ from hipmdp.dynamics.presets import preset as dynamics_preset
 from hipmdp.families.checks import known_name
 from hipmdp.study.record import write_record
 from hipmdp.study.setup import PLAIN, Setup, Variant
+from hipmdp.transfer.algorithm import evaluate
 from hipmdp.transfer.blind import train_blind
 from hipmdp.transfer.collect import collect
 from hipmdp.transfer.config import preset as transfer_preset
@@ -89,7 +90,7 @@ class ModelPiece(Piece):
         if METHODS[self.method] is BLIND:
             return ()
         # All variants share a batch, unless they are about it.
-        return (BatchPiece(_only_training(self.setup, Variant()), self.seed),)
+        return (BatchPiece(training_only(self.setup, Variant()), self.seed),)
 
     def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
         """Train it."""
@@ -121,7 +122,7 @@ class CellPiece(Piece):
     def needs(self) -> tuple[Piece, ...]:
         """The model; variants that only differ in imagination share it."""
         variant = self.setup.variant if self.setup.variant.dynamics else Variant()
-        return (ModelPiece(_only_training(self.setup, variant), self.seed, self.method),)
+        return (ModelPiece(training_only(self.setup, variant), self.seed, self.method),)
 
     def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
         """Meet the instance."""
@@ -136,7 +137,8 @@ class CellPiece(Piece):
         settings = {"setup": dataclasses.asdict(setup), "transfer": dataclasses.asdict(config)}
         if model.dynamics is not None:
             settings["dynamics"] = dataclasses.asdict(model.dynamics.config)
-        write_record(out, self.facts, family, run, settings)
+        greedy = evaluate(family, run.network, run.theta, self.seed)
+        write_record(out, self.facts, run, greedy, settings)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -165,7 +167,7 @@ def plan(setups: list[Setup], methods: list[str], instances: dict[str, list[str]
     ]
 
 
-def _only_training(setup: Setup, variant: Variant) -> Setup:
+def training_only(setup: Setup, variant: Variant) -> Setup:
     """The setup without what has no part in training: cells that differ only there share their pieces."""
     return dataclasses.replace(setup, variant=variant, episodes=0, reward="")
 

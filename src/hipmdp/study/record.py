@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hipmdp.families.family import AbstractFamily
-from hipmdp.transfer.algorithm import evaluate
+from hipmdp.families.rollout import Episode
 from hipmdp.transfer.run import Run
 
 KEY = b"hipmdp.cell"
@@ -40,10 +39,9 @@ class Record:
     """θ, settings, versions, time, memory."""
 
 
-def write_record(path: Path, facts: dict[str, Any], family: AbstractFamily, run: Run, settings: dict[str, Any]) -> None:
-    """Write what happened in a cell."""
+def write_record(path: Path, facts: dict[str, Any], run: Run, greedy: Episode, settings: dict[str, Any]) -> None:
+    """Write what happened in a cell; the first of the `greedy` episodes at its end is kept to be looked at."""
     count = len(run.returns)
-    greedy = evaluate(family, run.network, run.theta, facts["seed"])
     steps = int(np.sum(greedy.valid[0]))
     states = np.concatenate([greedy.states[0, :1], greedy.next_states[0, :steps]])
     values = (run.learning_returns, run.returns, run.success, run.model_error, run.seconds)

@@ -53,10 +53,13 @@ class Results:
         return (record.numbers[column] - instance.random) / (instance.best_known - instance.random)
 
     def log_scores(self, record: Record) -> np.ndarray:
-        """The same of log10 returns: HIV's span powers of ten."""
+        """The same of log10 returns: HIV's span powers of ten. NaN where random returns are negative."""
         instance = self.known[record.facts["family"], record.facts["instance"]]
-        low, high = (np.log10(max(1.0, value)) for value in (instance.random, instance.best_known))
-        return (np.log10(np.maximum(1.0, record.numbers["greedy_return"])) - low) / (high - low)
+        returns = record.numbers["greedy_return"]
+        if instance.random <= 1:
+            return np.full(len(returns), np.nan)
+        low, high = np.log10(instance.random), np.log10(instance.best_known)
+        return (np.log10(np.maximum(1.0, returns)) - low) / (high - low)
 
     def values(self, record: Record, what: str) -> np.ndarray:
         """`score`, `learning_score`, `log_score`, or one of the record's numbers, of every episode."""

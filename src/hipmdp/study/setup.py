@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import jax
+
 from hipmdp.dynamics.config import DynamicsConfig
 from hipmdp.families import make
 from hipmdp.families.checks import known_name, number
@@ -78,7 +80,7 @@ def parse_setup(
     instances, count = training or usual[0], training_episodes or usual[1]
     if isinstance(instances, str) and instances.isdigit():
         instances = int(instances)
-    resolve_instances(family, instances, None)  # type: ignore[arg-type]
+    resolve_instances(family, instances, jax.random.key(0))
     for kind, value in (("episodes", episodes), ("training episodes", count)):
         if value < 1:
             raise ValueError(f"{kind} must be at least 1, got {value}.")

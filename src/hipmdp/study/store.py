@@ -32,7 +32,10 @@ class Outcome(StrEnum):
 def perform(directory: Path, piece: Piece, cores: int) -> Outcome:
     """Make a piece, unless it is there. An error is kept beside it, and is not the end of the study."""
     target = directory / piece.path
+    work = directory / "work" / "-".join(piece.path.with_suffix("").parts)
     if target.exists():
+        # Left by a kill after the piece was written.
+        shutil.rmtree(work, ignore_errors=True)
         return Outcome.DONE
     output_directory(target.parent)
     with _locked(target.with_name(f".{target.name}.lock")) as mine:
@@ -40,7 +43,6 @@ def perform(directory: Path, piece: Piece, cores: int) -> Outcome:
             return Outcome.BUSY
         if target.exists():
             return Outcome.DONE
-        work = directory / "work" / "-".join(piece.path.with_suffix("").parts)
         try:
             inputs = [directory / need.path for need in piece.needs]
             with whole_file(target) as temporary:

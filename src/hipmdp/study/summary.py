@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
+from rich import box
 from rich.table import Table
 
 from hipmdp.data.files import whole_file
@@ -21,7 +22,7 @@ from hipmdp.study.statistics import (
 
 REFERENCE = "embedded"
 WHAT = {"score": "score", "log_score": "log score", "success": "success", "learning_score": "learning score"}
-SHOWN = (0, 1, 2, 3, 9)
+SHOWN = (0, 1, 3, 9)
 """Episodes in the printed table."""
 
 
@@ -40,7 +41,7 @@ def _rows_of(results: Results, family: str, variant: str, method: str, what: str
     table = results.table(family, method, what, variant)
     reference = results.table(family, REFERENCE, what, variant)
     rows = []
-    for episode in range(table.shape[-1] if table.size else 0):
+    for episode in range(table.shape[-1] if table.size and np.isfinite(table).all() else 0):
         now = table[..., episode]
         row: dict[str, Any] = {
             "family": family, "variant": variant, "method": method, "what": what, "episode": episode,
@@ -74,18 +75,18 @@ def write_summary(results: Results, directory: Path) -> Path:
 
 def summary_table(results: Results, family: str) -> Table:
     """Mean scores of greedy episodes after some episodes, for reading."""
-    title = f"{family}: score after so many episodes, mean [95 %] (1: the best return known, 0: random)"
-    table = Table(title=title, caption=_caption(results, family))
-    table.add_column("method")
+    title = f"{family}: score after so many episodes, mean and 95 % interval"
+    table = Table(title=title, caption=_caption(results, family), box=box.SIMPLE_HEAD, padding=(0, 1))
+    table.add_column("method", no_wrap=True)
     several = len(results.names("variant", family=family)) > 1
     if several:
-        table.add_column("variant")
+        table.add_column("variant", no_wrap=True)
     length = max(len(r.numbers["seconds"]) for r in results.select(family=family))
     shown = [e for e in SHOWN if e < length]
     for episode in shown:
         table.add_column(str(episode + 1), justify="right")
-    table.add_column("success at the end", justify="right")
-    table.add_column("seconds per cell", justify="right")
+    table.add_column("success", justify="right")
+    table.add_column("s", justify="right")
     for variant in results.names("variant", family=family):
         for method in results.names("method", family=family, variant=variant):
             scores = results.table(family, method, "score", variant)
@@ -93,7 +94,8 @@ def summary_table(results: Results, family: str) -> Table:
                 continue
             success = results.table(family, method, "success", variant)[..., -1].mean()
             seconds = np.median(results.table(family, method, "seconds", variant).sum(axis=-1))
-            cells = [str(estimate(mean, scores[..., episode])) for episode in shown]
+            told = [estimate(mean, scores[..., episode]) for episode in shown]
+            cells = [f"{t.value:.2f}\n{t.low:.2f} … {t.high:.2f}" for t in told]
             names = [method, variant] if several else [method]
             table.add_row(*names, *cells, f"{success:.0%}", f"{seconds:.0f}")
     return table
@@ -106,4 +108,5 @@ def _caption(results: Results, family: str) -> str:
         for method in results.names("method", family=family, variant=variant)
     }
     sizes = sorted({shape[:2] for shape in counts.values() if len(shape) == 3})
-    return "; ".join(f"{seeds} seeds × {instances} instances" for seeds, instances in sizes)
+    runs = "; ".join(f"{seeds} seeds × {instances} instances" for seeds, instances in sizes)
+    return f"{runs}. Score 1: the best return known, 0: random. success: at the end; s: seconds per cell"

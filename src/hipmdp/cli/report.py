@@ -1,0 +1,39 @@
+"""`hipmdp report DIR`: the figures of the paper from the stored results of a study."""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from hipmdp.report.report import report as draw
+from hipmdp.study.results import read_results
+from hipmdp.study.summary import summary_table, write_summary
+
+
+def report(
+    studies: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR")],
+    out: Path | None = None,
+) -> None:
+    """Draw every figure that the finished cells allow, as PNG and SVG, and write the numbers behind them.
+
+    Example: hipmdp report study
+
+    Example: hipmdp report study long-runs --out figures
+
+    Args:
+        studies: Directories that `hipmdp compare` wrote; long runs (figures 2a and 8) may have their own.
+        out: Directory for the figures, results.parquet, results.csv and summary.csv; by default DIR/figures.
+    """
+    if not studies:
+        raise ValueError("Name at least one directory that `hipmdp compare` wrote.")
+    results = read_results(*studies)
+    target = out or studies[0] / "figures"
+    figures = draw(list(studies), target)
+    results.write(target)
+    write_summary(results, target)
+    console = Console()
+    for name in results.names("family"):
+        console.print(summary_table(results, name))
+    console.print(f"In {target}: {', '.join(p.stem for p in figures)} (PNG and SVG)", highlight=False, soft_wrap=True)
+    console.print("and results.parquet, results.csv, summary.csv", highlight=False, soft_wrap=True)

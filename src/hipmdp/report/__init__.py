@@ -1,0 +1,1 @@
+"""Every figure of the paper from the stored results of a study."""

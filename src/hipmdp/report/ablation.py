@@ -1,0 +1,57 @@
+"""Ablations: one panel per setting, the score after one and after all episodes against its value."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from hipmdp.families.drawing import BLUE, ORANGE
+from hipmdp.report.style import COLUMN, new_figure, tidy
+from hipmdp.study.results import Results
+from hipmdp.study.setup import PLAIN
+from hipmdp.study.statistics import Estimate, estimate, mean
+
+METHOD = "embedded"
+
+
+def ablation_figure(results: Results, family: str) -> Figure | None:
+    """Embedded with one setting changed at a time; "plain" is the preset."""
+    groups: dict[str, list[str]] = {}
+    for variant in results.names("variant", family=family, method=METHOD):
+        name, _, value = variant.partition("=")
+        if value and results.table(family, METHOD, "score", variant).size:
+            groups.setdefault(name, []).append(variant)
+    if not groups:
+        return None
+    figure = new_figure(COLUMN * min(3, len(groups)), 2.4 * -(-len(groups) // 3))
+    panels = np.ravel(figure.subplots(-(-len(groups) // 3), min(3, len(groups)), squeeze=False))
+    for axes, (name, variants) in zip(panels, groups.items(), strict=False):
+        ordered = sorted(variants, key=_value)
+        shown = [v for v in (PLAIN, *ordered) if results.table(family, METHOD, "score", v).size]
+        for episode, colour, marker, shift in ((0, BLUE, "o", -0.08), (-1, ORANGE, "s", 0.08)):
+            told = [_told(results, family, v, episode) for v in shown]
+            values = [t.value for t in told]
+            bars = [[t.value - t.low for t in told], [t.high - t.value for t in told]]
+            label = "after one episode" if episode == 0 else "after all"
+            places = np.arange(len(shown)) + shift
+            axes.errorbar(places, values, bars, fmt=marker, color=colour, ms=4, lw=1, capsize=2, label=label)
+        names = [v.partition("=")[2].replace("_", " ") or v for v in shown]
+        axes.set_xticks(range(len(shown)), names, rotation=20 if max(map(len, names)) > 6 else 0)
+        axes.set(title=name.replace("_", " "), ylabel="score")
+        tidy(axes)
+    for axes in panels[len(groups) :]:
+        axes.axis("off")
+    panels[0].legend(frameon=False)
+    figure.suptitle(f"{family}, {METHOD}", fontsize=8.5)
+    return figure
+
+
+def _told(results: Results, family: str, variant: str, episode: int) -> Estimate:
+    return estimate(mean, results.table(family, METHOD, "score", variant)[..., episode], repeats=1000)
+
+
+def _value(variant: str) -> tuple[int, float, str]:
+    """Numbers by size, words after them."""
+    text = variant.partition("=")[2]
+    try:
+        return 0, float(text), text
+    except ValueError:
+        return 1, 0.0, text

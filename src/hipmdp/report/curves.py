@@ -1,0 +1,97 @@
+"""Learning curves: Figures 2b, 3b, 4b (first ten episodes), 6 (model error) and 8 (long runs)."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hipmdp.report.style import new_figure, style_of, tidy
+from hipmdp.study.results import Results
+from hipmdp.study.setup import PLAIN
+from hipmdp.study.statistics import estimate, mean
+
+FIRST = 10
+"""Episodes of the paper's comparison."""
+SMOOTH = 10
+"""Episodes averaged in a long run."""
+
+
+def comparison_figure(results: Results, family: str) -> Figure:
+    """Greedy scores after each of the first ten episodes, all methods, mean with 95 % intervals."""
+    figure = new_figure()
+    axes = figure.add_subplot()
+    tables = {m: results.table(family, m, "score")[..., :FIRST] for m in methods_of(results, family)}
+    draw_curves(axes, tables)
+    axes.set(xlabel="real episodes", ylabel="score of the greedy policy", title=_title(family, tables))
+    axes.set_ylim(_floor(tables), 1.06)
+    _legend(figure, axes)
+    return figure
+
+
+def error_figure(results: Results, family: str) -> Figure:
+    """Error of T̂ on each episode before it is tuned on it, methods that have a T̂."""
+    figure = new_figure()
+    axes = figure.add_subplot()
+    tables = {}
+    for method in methods_of(results, family):
+        table = results.table(family, method, "model_error")[..., :FIRST]
+        if table.size and np.isfinite(table).all():
+            tables[method] = table
+    draw_curves(axes, tables)
+    axes.set(xlabel="real episodes", ylabel="error of the model on it", yscale="log", title=_title(family, tables))
+    _legend(figure, axes)
+    return figure
+
+
+def long_figure(results: Results, family: str) -> Figure:
+    """Greedy scores over a long run, smoothed, mean over runs; no intervals, as in the paper."""
+    figure = new_figure()
+    axes = figure.add_subplot()
+    for method in methods_of(results, family):
+        table = results.table(family, method, "score")
+        curve = table.mean(axis=(0, 1))
+        kernel = np.ones(SMOOTH) / SMOOTH
+        smooth = np.convolve(curve, kernel, mode="valid")
+        axes.plot(np.arange(len(smooth)) + SMOOTH, smooth, **(style_of(method) | {"marker": ""}))
+    axes.set(xlabel="real episodes", ylabel=f"score, mean of {SMOOTH} episodes", title=family)
+    tidy(axes)
+    _legend(figure, axes)
+    return figure
+
+
+def methods_of(results: Results, family: str) -> list[str]:
+    """The methods whose cells are whole for at least one seed, in our usual order."""
+    from hipmdp.transfer.methods import METHODS
+
+    present = results.names("method", family=family, variant=PLAIN)
+    ordered = [m for m in METHODS if m in present] + [m for m in present if m not in METHODS]
+    return [m for m in ordered if results.table(family, m, "score").size]
+
+
+def draw_curves(axes: Axes, tables: dict[str, np.ndarray]) -> None:
+    """Mean and 95 % interval over (seeds, instances) at every episode."""
+    for method, table in tables.items():
+        told = [estimate(mean, table[..., e], repeats=1000) for e in range(table.shape[-1])]
+        episodes = np.arange(len(told)) + 1
+        style: dict[str, Any] = style_of(method)
+        axes.plot(episodes, [t.value for t in told], **style)
+        low, high = [t.low for t in told], [t.high for t in told]
+        axes.fill_between(episodes, low, high, color=style["color"], alpha=0.15, lw=0)
+    tidy(axes)
+
+
+def _floor(tables: dict[str, np.ndarray]) -> float:
+    """Where the axis of scores begins: far below random there is nothing to tell apart."""
+    lowest = min(float(table.mean(axis=(0, 1)).min()) for table in tables.values())
+    return float(np.clip(lowest - 0.06, -0.5, 0.9))
+
+
+def _title(family: str, tables: dict[str, np.ndarray]) -> str:
+    seeds, instances = next(iter(tables.values())).shape[:2]
+    return f"{family}: {seeds} seed{'s' * (seeds > 1)} × {instances} instance{'s' * (instances > 1)}"
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=7)

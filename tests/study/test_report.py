@@ -1,0 +1,126 @@
+"""Every figure is drawn from stored results; which ones depends on what is there."""
+
+import functools
+import json
+import shutil
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hipmdp
+from hipmdp.cli import main
+from hipmdp.control.evaluate import repeat_theta
+from hipmdp.control.network import QNetwork
+from hipmdp.families.rollout import rollouts
+from hipmdp.families.scripted import random_policy
+from hipmdp.report.measured import PARAMETERS
+from hipmdp.report.report import LONG, report
+from hipmdp.study.record import write_record
+from hipmdp.transfer.meeting import no_rows
+from hipmdp.transfer.model import Model
+from hipmdp.transfer.run import Run
+
+METHODS = {"embedded": 0.9, "linear": 0.7, "average": 0.4, "scratch": 0.2, "model_free": 0.1, "blind": 0.5}
+
+
+@functools.cache
+def some_episode(family):
+    keys = jax.random.split(jax.random.key(0), 1)
+    zeros = jnp.zeros(family.specification.state_size, jnp.float32)
+    network = QNetwork(zeros, zeros + 1, 2, (3,), key=keys[0])
+    return network, rollouts(family, random_policy(family), keys, repeat_theta(family.theta(), 1))
+
+
+def invent(directory, family, label, method, instance, seed, episodes, variant="plain"):
+    """A cell with invented numbers and a real (random) episode."""
+    member = family.instances("test")[instance]
+    rng = np.random.default_rng(seed)
+    score = METHODS[method] * (1 - np.exp(-np.arange(1, episodes + 1))) + 0.05 * rng.normal(size=episodes)
+    returns = member.random + score * (member.best_known - member.random)
+    spec = family.specification
+    nothing = no_rows(spec, {})
+    untrained = Model(method, spec, spec.state_centre, spec.state_scale)
+    network, greedy = some_episode(family)
+    error = np.full(episodes, np.nan if method in ("model_free", "blind") else 0.1)
+    ones = np.ones(episodes)
+    run = Run(method, member.theta, returns, ones, returns, error, ones, nothing, untrained, network)
+    facts = {"family": label, "method": method, "variant": variant, "instance": f"test:{instance}", "seed": seed}
+    folder = directory / "cells" / label / method / variant
+    folder.mkdir(parents=True, exist_ok=True)
+    options = [["sd", 0.25]] if "sd" in label else []
+    settings = {"setup": {"family": family.name, "options": options}}
+    write_record(folder / f"test{instance}-seed{seed}.parquet", facts, run, greedy, settings)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("study")
+    families = {
+        "grid": hipmdp.make("grid"),
+        "acrobot-sd0.25": hipmdp.make("acrobot", sd=0.25),
+        "hiv": hipmdp.make("hiv"),
+    }
+    for label, family in families.items():
+        for method in METHODS:
+            for seed in (0, 1):
+                invent(directory, family, label, method, seed, seed, 10)
+                invent(directory, family, label, method, 1 - seed, seed, 10)
+            invent(directory / "long", family, label, method, 0, 0, LONG + 10)
+    for variant in ("latent_size=2", "latent_size=12", "imagination=mean"):
+        invent(directory, families["hiv"], "hiv", "embedded", 0, 0, 10, variant)
+    extras = directory / "extras"
+    extras.mkdir()
+    maps = {"variance": np.full((20, 20), 0.1).tolist(), "red": [[1] * 20] * 20, "blue": [[50] * 20] * 20}
+    (extras / "uncertainty-seed0.json").write_text(json.dumps(maps))
+    rows = [{"episode": e, "rows": 100 * (e + 1), "updated": e % 10 == 9, "seconds": 1.0 + e} for e in range(30)]
+    for model in ("bnn", "gp"):
+        told = {"model": model, "exponent": 0.0, "rows": rows}
+        (extras / f"scaling-{model}-seed0.json").write_text(json.dumps(told))
+    return directory
+
+
+def test_every_figure_of_the_paper(study, tmp_path):
+    names = {path.stem for path in report([study, study / "long"], tmp_path)}
+    paper = {"figure1-uncertainty", "figure5-scaling", "figure7-parameters"}
+    for number, error, label in (("2", "6a", "grid"), ("3", "6-", "acrobot-sd0.25"), ("4", "6b", "hiv")):
+        paper |= {f"figure{number}a-{label}", f"figure{number}b-{label}", f"figure{error}-{label}", f"figure8-{label}"}
+    assert names == paper | {"ablations-hiv"}
+    for name in names:
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert b"<svg" in (tmp_path / f"{name}.svg").read_bytes()
+
+
+def test_the_same_results_give_the_same_svg(study, tmp_path):
+    for folder in ("a", "b"):
+        report([study], tmp_path / folder)
+    for path in (tmp_path / "a").glob("*.svg"):
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+
+
+def test_a_study_of_one_family_draws_only_that(study, tmp_path, capsys, monkeypatch):
+    shutil.copytree(study / "cells" / "hiv", tmp_path / "cells" / "hiv")
+    monkeypatch.setattr(sys, "argv", ["hipmdp", "report", str(tmp_path)])
+    main()
+    drawn = {path.stem for path in (tmp_path / "figures").glob("*.png")}
+    assert drawn == {"figure4a-hiv", "figure4b-hiv", "figure6b-hiv", "figure7-parameters", "ablations-hiv"}
+    told = capsys.readouterr().out
+    assert "embedded" in told
+    assert (tmp_path / "figures" / "summary.csv").stat().st_size > 0
+
+
+def test_embedded_is_told_apart_from_the_others(study):
+    from hipmdp.study.results import read_results
+    from hipmdp.study.summary import summary_rows
+
+    rows = summary_rows(read_results(study))
+    (row,) = [r for r in rows if (r["family"], r["method"], r["what"], r["episode"]) == ("grid", "scratch", "score", 9)]
+    assert row["embedded_minus_this"] == pytest.approx(0.7, abs=0.1)
+    assert row["embedded_minus_this_low"] > 0.5
+    assert row["embedded_better"] == 1
+
+
+def test_the_parameter_table_names_all_parameters():
+    assert tuple(PARAMETERS) == hipmdp.make("hiv").baseline._fields

@@ -1,0 +1,185 @@
+"""Studies are killed, resumed, shared and broken; their numbers stay the same."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hipmdp
+from hipmdp.cli import main
+from hipmdp.study import pieces
+from hipmdp.study.compare import Executor, compare
+from hipmdp.study.record import read_record
+from hipmdp.study.results import read_results
+from hipmdp.study.summary import summary_rows
+from tests.study import tiny
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A study that nothing disturbed."""
+    out = tmp_path_factory.mktemp("whole")
+    assert compare(tiny.cells(), out, quiet=True) == []
+    return out
+
+
+def start(out: Path, *more: str) -> subprocess.Popen:
+    command = [sys.executable, "-c", "from hipmdp.cli import main; main()", "compare", *tiny.COMMAND]
+    return subprocess.Popen(
+        [*command, "--seeds", "2", "--out", str(out), *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def done(out: Path) -> int:
+    return sum(not path.name.startswith(".") for path in out.glob("cells/**/*.parquet"))
+
+
+def test_a_cell_is_what_learn_policy_says(whole):
+    record = read_record(whole / "cells" / "grid" / "model_free" / "plain" / "test1-seed1.parquet")
+    family = hipmdp.make("grid")
+    batch = hipmdp.collect(family, "train", 2, 1, quiet=True)
+    run = hipmdp.learn_policy(hipmdp.pretrain(batch, "model_free", 1), family, "test:1", 2, 1, quiet=True)
+    np.testing.assert_array_equal(record.numbers["greedy_return"], run.returns)
+    np.testing.assert_array_equal(record.numbers["learning_return"], run.learning_returns)
+    assert record.facts == {
+        "family": "grid",
+        "method": "model_free",
+        "variant": "plain",
+        "instance": "test:1",
+        "seed": 1,
+    }
+    assert record.about["versions"]["hipmdp"] == hipmdp.__version__
+    assert record.about["settings"]["setup"]["training_episodes"] == 2
+    assert len(record.states) == len(record.actions) + 1
+
+
+def test_killed_and_started_again_it_ends_with_the_same_numbers(whole, tmp_path):
+    for wanted in (0, 1):
+        process = start(tmp_path)
+        end = time.monotonic() + 120
+        while done(tmp_path) <= wanted and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert 1 <= done(tmp_path) <= 4
+    assert compare(tiny.cells(), tmp_path, quiet=True) == []
+    assert tiny.numbers(read_results(tmp_path)) == tiny.numbers(read_results(whole))
+    assert not list(tmp_path.glob("work/*"))
+
+
+def test_two_processes_share_one_directory(whole, tmp_path):
+    both = [start(tmp_path) for _ in range(2)]
+    for process in both:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+    assert tiny.numbers(read_results(tmp_path)) == tiny.numbers(read_results(whole))
+
+
+def test_several_processes_give_the_same_cells(whole, tmp_path):
+    assert compare(tiny.cells(), tmp_path, Executor(jobs=2), quiet=True) == []
+    ours, theirs = tiny.numbers(read_results(tmp_path)), tiny.numbers(read_results(whole))
+    assert ours.keys() == theirs.keys()
+
+
+class Broken(pieces.CellPiece):
+    """A cell that cannot be made."""
+
+    def make(self, inputs, out, work, cores):
+        raise RuntimeError("the pendulum fell off")
+
+
+def test_a_cell_that_fails_is_recorded_and_the_others_go_on(tmp_path):
+    good = tiny.cells(1)
+    bad = Broken(good[0].setup, 7, "model_free", "test:0")
+    failed = compare([bad, *good], tmp_path, quiet=True)
+    assert [(cell, reason) for cell, reason in failed] == [(bad, "the pendulum fell off")]
+    assert all((tmp_path / cell.path).exists() for cell in good)
+    kept = json.loads((tmp_path / bad.path).with_suffix(".error.json").read_text())
+    assert "RuntimeError" in kept["details"]
+    # Once it works, nothing is left of the error.
+    mended = pieces.CellPiece(bad.setup, 7, "model_free", "test:0")
+    assert compare([mended], tmp_path, quiet=True) == []
+    assert not list(tmp_path.rglob("*.error.json"))
+
+
+def test_what_needs_a_failed_piece_fails_too(tmp_path, monkeypatch):
+    def collect(*_, **__):
+        raise ValueError("no such patient")
+
+    monkeypatch.setattr(pieces, "collect", collect)
+    failed = compare(tiny.cells(1), tmp_path, quiet=True)
+    assert len(failed) == 2
+    assert all("models" in reason and "failed" in reason for _, reason in failed)
+    assert "no such patient" in next(tmp_path.glob("batches/*.error.json")).read_text()
+
+
+def test_a_process_that_dies_costs_one_attempt_and_the_study_goes_on(tmp_path):
+    cells = tiny.cells(1)
+    deadly = Deadly(cells[0].setup, 9, "model_free", "test:0")
+    failed = compare([deadly, cells[0]], tmp_path, Executor(jobs=2), quiet=True)
+    assert [cell for cell, _ in failed] == [deadly]
+    assert "died" in failed[0][1]
+
+
+class Deadly(pieces.CellPiece):
+    """A cell whose process dies, as when memory runs out."""
+
+    @property
+    def needs(self):
+        return ()
+
+    def make(self, inputs, out, work, cores):
+        os._exit(1)
+
+
+def test_the_command_line_says_so(tmp_path, monkeypatch, capsys):
+    def make(*_, **__):
+        raise RuntimeError("it rained")
+
+    monkeypatch.setattr(pieces.CellPiece, "make", make)
+    monkeypatch.setattr(sys, "argv", ["hipmdp", "compare", *tiny.COMMAND, "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    assert "cells/grid/model_free/plain/test0-seed0 failed: it rained" in told
+    assert "2 of 2 cells failed" in told
+
+
+def test_a_directory_holds_one_study(whole, monkeypatch, capsys):
+    with pytest.raises(ValueError, match="holds another study"):
+        compare(
+            [*pieces.plan([tiny.parse_setup("grid", None, 2, 3)], ["model_free"], {"grid": ["test:0"]}, [0])], whole
+        )
+
+
+def test_results_as_tables(whole, tmp_path):
+    results = read_results(whole)
+    table = results.table("grid", "model_free")
+    assert table.shape == (2, 2, 2)
+    instance = hipmdp.make("grid").instances("test")[1]
+    record = results.select(instance="test:1", seed=1)[0]
+    assert table[1, 1, 0] == pytest.approx(instance.score(record.numbers["greedy_return"][0]))
+    for path in results.write(tmp_path):
+        assert path.stat().st_size > 0
+    lines = (tmp_path / "results.csv").read_text().splitlines()
+    assert len(lines) == 1 + 2 * 2 * 2
+    rows = summary_rows(results)
+    means = [row["mean"] for row in rows if row["what"] == "score" and row["episode"] == 0]
+    assert means == [pytest.approx(table[..., 0].mean())]
+
+
+def test_damaged_cells_are_named(tmp_path):
+    folder = tmp_path / "cells" / "grid"
+    folder.mkdir(parents=True)
+    (folder / "test0-seed0.parquet").write_bytes(b"PAR1 nonsense")
+    with pytest.raises(ValueError, match=r"test0-seed0\.parquet' is not a cell"):
+        read_results(tmp_path)
+    with pytest.raises(ValueError, match="no finished cells"):
+        read_results(tmp_path / "cells")
