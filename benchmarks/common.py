@@ -5,15 +5,20 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
+
+from hipmdp.study.statistics import estimate, interquartile_mean, mean
+from hipmdp.study.uncertainty import UNSURE
 
 RESULTS = Path(__file__).parent / "results"
 _SLOW = {"weight_draws": 10, "learning_rate": 2e-3, "tune_widening": 1000.0, "tune_rounds": 3000}
 PAPER_SIZED: dict[str, dict[str, Any]] = {
-    "grid": {"hidden": (25, 25, 25), "rounds": 16_000, "largest_count": 1000, "rho_rate_factor": 10.0, **_SLOW},
+    "grid": asdict(UNSURE),
     "hiv": {"hidden": (32, 32), "alpha": 0.45, **_SLOW},
 }
 """Fields of `DynamicsConfig` behind the measurements of prediction and uncertainty: the paper's networks and five
@@ -75,34 +80,14 @@ def cached_model(batch: Any, label: str, method: str, seed: int, latents: str = 
 
 def mean_and_interval(values: Any) -> dict[str, float]:
     """Mean over the first axis with its 95 % bootstrap interval."""
-    import numpy as np
-
-    values = np.asarray(values, np.float64)
-    rng = np.random.default_rng(0)
-    means = values[rng.integers(0, len(values), (2000, len(values)))].mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return {"mean": float(values.mean()), "low": float(low), "high": float(high)}
-
-
-def interquartile_mean(values: Any) -> float:
-    """Mean of the middle half of all numbers (IQM)."""
-    import numpy as np
-
-    flat = np.sort(np.asarray(values, np.float64), axis=None)
-    cut = len(flat) // 4
-    return float(flat[cut : len(flat) - cut].mean())
+    told = estimate(mean, np.asarray(values, np.float64)[:, None])
+    return {"mean": told.value, "low": told.low, "high": told.high}
 
 
 def iqm_and_interval(table: Any) -> dict[str, float]:
     """IQM of (seeds, instances) with its 95 % interval: seeds drawn anew in every instance (stratified bootstrap)."""
-    import numpy as np
-
-    table = np.asarray(table, np.float64)
-    rng = np.random.default_rng(0)
-    draws = rng.integers(0, len(table), (1000, *table.shape))
-    values = [interquartile_mean(np.take_along_axis(table, rows, axis=0)) for rows in draws]
-    low, high = np.quantile(values, [0.025, 0.975])
-    return {"iqm": interquartile_mean(table), "low": float(low), "high": float(high), "mean": float(table.mean())}
+    told = estimate(interquartile_mean, np.asarray(table, np.float64))
+    return {"iqm": told.value, "low": told.low, "high": told.high, "mean": float(np.mean(table))}
 
 
 def keep_better(family: Any, instance: Any, record: dict[str, Any]) -> None:

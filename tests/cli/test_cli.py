@@ -1,10 +1,12 @@
 """The command line as a user meets it."""
 
+import importlib
 import json
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -13,6 +15,7 @@ import hipmdp
 from hipmdp import cli
 from hipmdp.control.config import DDQNConfig
 from hipmdp.dynamics import presets
+from hipmdp.study.setup import Variant
 from hipmdp.transfer import learn
 from hipmdp.transfer.config import TransferConfig
 
@@ -23,12 +26,19 @@ def run(monkeypatch, *arguments):
 
 
 def test_demo_prints_a_table_and_writes_a_picture(monkeypatch, capsys, tmp_path):
-    run(monkeypatch, "demo", "--out", str(tmp_path / "new"))
+    tiny = Variant("demo", dynamics=(("rounds", 20), ("tune_rounds", 5)), transfer=(("imagined_episodes", 10),))
+    for name, value in {"METHODS": ["embedded", "model_free"], "TRAINING_EPISODES": 2, "SMALL": tiny}.items():
+        monkeypatch.setattr(importlib.import_module("hipmdp.cli.demo"), name, value)
+    with warnings.catch_warnings():
+        # After twenty rounds it well may.
+        warnings.simplefilter("ignore", hipmdp.LatentIgnoredWarning)
+        run(monkeypatch, "demo", "--out", str(tmp_path / "new"), "--seeds", "1", "--jobs", "1")
     text = capsys.readouterr().out
-    assert all(word in text for word in ("grid", "acrobot", "hiv", "class 1", "baseline"))
-    picture = (tmp_path / "new" / "demo.png").read_bytes()
-    assert picture.startswith(b"\x89PNG")
-    assert len(list((tmp_path / "new").iterdir())) == 1
+    assert all(
+        word in text for word in ("collect", "pre-train", "embedded", "model_free", "demo.png", "hipmdp adapt hiv")
+    )
+    assert (tmp_path / "new" / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert len(list((tmp_path / "new").glob("cells/grid/*/demo/*.parquet"))) == 4
 
 
 def test_bad_output_directory_is_one_sentence_and_exit_code_2(monkeypatch, capsys, tmp_path):

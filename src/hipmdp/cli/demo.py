@@ -1,157 +1,88 @@
-"""`hipmdp demo`: a random and a scripted policy on members of each family, as a table and a picture."""
+"""`hipmdp demo`: the paper's comparison on grid in a few minutes, as a table and a picture."""
 
-from dataclasses import dataclass
+import os
 from pathlib import Path
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from rich.console import Console
-from rich.table import Table
 
-from hipmdp.data.files import output_directory, whole_file
-from hipmdp.families import FAMILIES, make
-from hipmdp.families.acrobot import Acrobot, foot_height
-from hipmdp.families.drawing import BLUE, FAINT, GREEN, INK, draw_grid, draw_hiv
-from hipmdp.families.family import AbstractFamily, Theta
-from hipmdp.families.hiv import HIV
-from hipmdp.families.instance_sets import Instance
-from hipmdp.families.rollout import Episode, mean_return, rollouts, success_rate
-from hipmdp.families.scripted import SCRIPTED, Schedule, constant_policy, random_policy
+from hipmdp.data.files import output_directory
+from hipmdp.families.drawing import draw_grid
+from hipmdp.families.grid import Grid
+from hipmdp.report.curves import draw_curves
+from hipmdp.report.style import COLUMN, FONTS, new_figure, save_figure
+from hipmdp.study.compare import Executor, compare
+from hipmdp.study.pieces import plan
+from hipmdp.study.results import Results, read_results
+from hipmdp.study.setup import Variant, parse_setup
+from hipmdp.study.store import Outcome
+from hipmdp.study.summary import summary_table
 
-EPISODES = 100
+METHODS = ["embedded", "average", "scratch", "model_free"]
+EPISODES, TRAINING_EPISODES = 3, 500
+SMALL = Variant("demo", dynamics=(("rounds", 8000),), transfer=(("imagined_episodes", 600), ("retunings", 1)))
+"""What the demo leaves out to be done in minutes."""
+INTRODUCTION = """\
+A robot on a plane, and two kinds of it: the same four commands move one as named and the other mirrored, the wind
+pushes them differently, and the goal has a wall on another side. Nobody tells which kind it is.
+
+  1. collect    what model-free learners experienced on one robot of each kind (500 episodes each)
+  2. pre-train  one model of both, with a small latent for which robot it is
+  3. meet       a robot: one episode of random moves, from which the latent is inferred
+  4. learn      a policy inside the model; then go for real
+
+Beside it: one model for both kinds (average), a model learned from this robot alone (scratch), no model (model-free).
+"""
+NEXT = """\
+Next:
+  hipmdp adapt hiv --instance test:3                        a patient never seen before, with the model that comes along
+  hipmdp compare grid acrobot:sd=0.25 hiv --instances 10    the whole comparison (hours)
+  docs/results.md                                           what it showed"""
 
 
-@dataclass(frozen=True)
-class _Row:
-    family: AbstractFamily
-    label: str
-    theta: Theta
-    random: Episode
-    scripted: Episode
+def demo(out: Path = Path("demo"), seeds: int = 2, jobs: int | None = None) -> None:
+    """Compare methods on grid: collect, pre-train, meet a robot, learn a policy; a table and a picture.
 
-
-def demo(out: Path = Path("demo"), seed: int = 0) -> None:
-    """Roll a random and a scripted policy through members of each family; print a table, write a picture.
+    Takes a few minutes on two cores. Interrupted and started again, it goes on where it stopped.
 
     Example: hipmdp demo --out demo
 
     Args:
-        out: Directory for demo.png.
-        seed: Seed of the drawn members and the episodes.
+        out: Directory for demo.png and for the study behind it.
+        seeds: How often everything is done anew.
+        jobs: Processes side by side; by default the number of cores.
     """
+    if seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {seeds}.")
+    console = Console()
+    console.print(INTRODUCTION, highlight=False)
     directory = output_directory(out)
-    rows = [row for name in FAMILIES for row in _run(make(name), seed)]
-    Console().print(_table(rows))
-    with whole_file(directory / "demo.png") as path:
-        figure = _picture(rows)
-        FigureCanvasAgg(figure)
-        figure.savefig(path)
-    Console().print(f"The same rule on different members: {directory / 'demo.png'}")
+    setup = parse_setup("grid", None, TRAINING_EPISODES, EPISODES, variant=SMALL)
+    cells = plan([setup], METHODS, {"grid": ["test:0", "test:1"]}, list(range(seeds)))
+    failed = compare(cells, directory, Executor(jobs=jobs or os.cpu_count() or 1))
+    if failed:
+        raise ValueError(f"{failed[0][0].path} {Outcome.FAILED}: {failed[0][1]}")
+    results = read_results(directory)
+    console.print(summary_table(results, "grid"))
+    with rc_context(FONTS):
+        save_figure(_picture(results), directory, "demo")
+    console.print(f"The same as a picture: {directory / 'demo.png'}\n\n{NEXT}", highlight=False, soft_wrap=True)
 
 
-def _members(family: AbstractFamily, seed: int) -> list[tuple[str, Theta]]:
-    if family.name == "grid":
-        return [(f"class {c}", family.theta({"theta": c})) for c in (0, 1)]
-    drawn = family.draw_instances(jax.random.key(seed), 2)
-    pick = [jax.tree.map(lambda leaf, i=i: leaf[i], drawn) for i in range(2)]
-    return [("baseline", family.theta()), ("drawn 1", pick[0]), ("drawn 2", pick[1])]
-
-
-def _run(family: AbstractFamily, seed: int) -> list[_Row]:
-    members = _members(family, seed)
-    thetas = jax.tree.map(lambda *leaves: jnp.repeat(jnp.stack(leaves), EPISODES), *[theta for _, theta in members])
-    keys = jax.random.split(jax.random.key(seed + 1), len(members) * EPISODES)
-    runs = [rollouts(family, policy, keys, thetas) for policy in (random_policy(family), SCRIPTED[family.name][1])]
-
-    def part(run: Episode, i: int) -> Episode:
-        return Episode(*(np.asarray(leaf)[i * EPISODES : (i + 1) * EPISODES] for leaf in run))  # type: ignore[arg-type]
-
-    return [_Row(family, label, theta, part(runs[0], i), part(runs[1], i)) for i, (label, theta) in enumerate(members)]
-
-
-def _table(rows: list[_Row]) -> Table:
-    table = Table(title=f"Mean undiscounted return over {EPISODES} episodes (share of episodes that succeed)")
-    for column, justify in (
-        ("family", "left"),
-        ("member", "left"),
-        ("random", "right"),
-        ("scripted", "right"),
-    ):
-        table.add_column(column, justify=justify)  # type: ignore[arg-type]
-    table.add_column("the scripted rule")
-    for i, row in enumerate(rows):
-        first = i == 0 or rows[i - 1].family.name != row.family.name
-        cells = [
-            f"{_short(mean_return(run))} ({success_rate(row.family, run):.0%})" for run in (row.random, row.scripted)
-        ]
-        rule = SCRIPTED[row.family.name][0] if first else ""
-        last = i + 1 == len(rows) or rows[i + 1].family.name != row.family.name
-        table.add_row(row.family.name if first else "", row.label, *cells, rule, end_section=last)
-    return table
-
-
-def _short(value: float) -> str:
-    return f"{value:.1f}" if abs(value) < 1e4 else f"{value:.3g}"
-
-
-def _path(episode: Episode, lane: int) -> np.ndarray:
-    steps = int(np.sum(episode.valid[lane]))
-    return np.concatenate([episode.states[lane, :1], episode.next_states[lane, :steps]])
-
-
-def _one_lane(theta: Theta) -> tuple[Any, Theta]:
-    return jax.random.split(jax.random.key(0), 1), jax.tree.map(lambda leaf: leaf[None], theta)
-
-
-def _follow(family: AbstractFamily, patient: Instance) -> Episode:
-    """The best schedule known for a patient, replayed."""
-    actions = jnp.asarray([int(a) for a in patient.source["actions"]], jnp.int32)
-    return rollouts(family, Schedule(actions), *_one_lane(patient.theta))
-
-
-def _picture(rows: list[_Row]) -> Figure:
-    figure = Figure(figsize=(13, 8.2), dpi=110, layout="constrained")
-    axes: Any = figure.subplots(2, 3)
-    grid = [row for row in rows if row.family.name == "grid"]
-    for ax, row in zip(axes[0, :2], grid, strict=True):
-        draw_grid(ax, row.family, row.theta, _path(row.scripted, 0))  # type: ignore[arg-type]
-        ax.set_title(
-            f"grid, {row.label}: the rule {'succeeds' if success_rate(row.family, row.scripted) > 0.5 else 'fails'}"
-        )
-    acrobot = [row for row in rows if isinstance(row.family, Acrobot)]
-    ax = axes[0, 2]
-    for row, colour in zip(acrobot, (INK, BLUE, GREEN), strict=True):
-        for run, style in ((row.random, ":"), (row.scripted, "-")):
-            path = _path(run, 0)
-            height = foot_height(jnp.asarray(path.T), row.theta) / row.theta.l1
-            label = row.label if style == "-" else None
-            ax.plot(np.arange(len(path)) * 0.2, height, style, color=colour, lw=1.3, label=label)
-    ax.axhline(1, color=GREEN, ls="--", lw=1)
-    ax.set(
-        xlabel="seconds",
-        ylabel="height of the foot / l1",
-        xlim=(0, 30),
-        title="acrobot: pump (solid), random (dotted)",
-    )
-    ax.legend(frameon=False, fontsize=8)
-    hiv = next(row.family for row in rows if isinstance(row.family, HIV))
-    baseline = next(row for row in rows if isinstance(row.family, HIV)).random
-    patient = hiv.instances("test")[0]
-    healed = _follow(hiv, patient)
-    untreated = rollouts(hiv, constant_policy(0), *_one_lane(patient.theta))
-    for ax, title, run in (
-        (axes[1, 0], "baseline patient, random treatment", baseline),
-        (axes[1, 1], f"{patient.label}, untreated", untreated),
-        (axes[1, 2], f"{patient.label}, best schedule known", healed),
-    ):
-        run = Episode(*(np.asarray(leaf) for leaf in run))  # type: ignore[arg-type]
-        middle = ax is axes[1, 1]
-        draw_hiv(ax, _path(run, 0), np.asarray(run.actions[0]), hiv.horizon, legend=middle)
-        ax.set_title(f"HIV, {title}", pad=44 if middle else 6)
-    for ax in axes.flat:
-        ax.spines[["top", "right"]].set_color(FAINT)
+def _picture(results: Results) -> Figure:
+    """Scores of all methods, and where the embedded policies go."""
+    figure = new_figure(3 * COLUMN, 3.2)
+    left, *maps = figure.subplots(1, 3, width_ratios=(1.25, 1, 1))
+    methods = results.methods("grid", SMALL.name)
+    draw_curves(left, {m: results.table("grid", m, "score", SMALL.name) for m in methods})
+    left.set(xlabel="real episodes", ylabel="score of the greedy policy", xticks=np.arange(EPISODES) + 1)
+    left.set_title("1: the best return known, 0: random", fontsize=8.5)
+    left.legend(frameon=False, loc="center right")
+    for axes, instance in zip(maps, ("test:0", "test:1"), strict=True):
+        record = results.select(method="embedded", instance=instance)[0]
+        grid = results.family(record)
+        assert isinstance(grid, Grid)
+        draw_grid(axes, grid, grid.theta(record.about["theta"]), record.states)
     return figure

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 
 from hipmdp.report.style import new_figure, style_of, tidy
 from hipmdp.study.results import Results
-from hipmdp.study.setup import PLAIN
 from hipmdp.study.statistics import estimate, mean
 
 FIRST = 10
@@ -21,7 +20,7 @@ def comparison_figure(results: Results, family: str) -> Figure:
     """Greedy scores after each of the first ten episodes, all methods, mean with 95 % intervals."""
     figure = new_figure()
     axes = figure.add_subplot()
-    tables = {m: results.table(family, m, "score")[..., :FIRST] for m in methods_of(results, family)}
+    tables = {m: results.table(family, m, "score")[..., :FIRST] for m in results.methods(family)}
     draw_curves(axes, tables)
     axes.set(xlabel="real episodes", ylabel="score of the greedy policy", title=_title(family, tables))
     axes.set_ylim(_floor(tables), 1.06)
@@ -34,7 +33,7 @@ def error_figure(results: Results, family: str) -> Figure:
     figure = new_figure()
     axes = figure.add_subplot()
     tables = {}
-    for method in methods_of(results, family):
+    for method in results.methods(family):
         table = results.table(family, method, "model_error")[..., :FIRST]
         if table.size and np.isfinite(table).all():
             tables[method] = table
@@ -48,7 +47,7 @@ def long_figure(results: Results, family: str) -> Figure:
     """Greedy scores over a long run, smoothed, mean over runs; no intervals, as in the paper."""
     figure = new_figure()
     axes = figure.add_subplot()
-    for method in methods_of(results, family):
+    for method in results.methods(family):
         table = results.table(family, method, "score")
         curve = table.mean(axis=(0, 1))
         kernel = np.ones(SMOOTH) / SMOOTH
@@ -58,15 +57,6 @@ def long_figure(results: Results, family: str) -> Figure:
     tidy(axes)
     _legend(figure, axes)
     return figure
-
-
-def methods_of(results: Results, family: str) -> list[str]:
-    """The methods whose cells are whole for at least one seed, in our usual order."""
-    from hipmdp.transfer.methods import METHODS
-
-    present = results.names("method", family=family, variant=PLAIN)
-    ordered = [m for m in METHODS if m in present] + [m for m in present if m not in METHODS]
-    return [m for m in ordered if results.table(family, m, "score").size]
 
 
 def draw_curves(axes: Axes, tables: dict[str, np.ndarray]) -> None:

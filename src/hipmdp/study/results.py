@@ -16,6 +16,7 @@ from hipmdp.families.family import AbstractFamily
 from hipmdp.families.instance_sets import Instance, frozen_instance
 from hipmdp.study.record import NUMBERS, Record, read_record
 from hipmdp.study.setup import PLAIN
+from hipmdp.transfer.methods import METHODS
 
 FACTS = ("family", "method", "variant", "instance", "seed")
 
@@ -46,6 +47,12 @@ class Results:
     def select(self, **where: Any) -> list[Record]:
         """The cells that match."""
         return [r for r in self.records if all(r.facts[name] == value for name, value in where.items())]
+
+    def methods(self, family: str, variant: str = PLAIN) -> list[str]:
+        """The methods whose cells are whole for at least one seed, in our usual order."""
+        present = self.names("method", family=family, variant=variant)
+        ordered = [m for m in METHODS if m in present] + [m for m in present if m not in METHODS]
+        return [m for m in ordered if self.table(family, m, "score", variant).size]
 
     def scores(self, record: Record, column: str = "greedy_return") -> np.ndarray:
         """(R − R_random) / (R_best_known − R_random) of every episode."""

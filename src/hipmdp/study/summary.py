@@ -11,7 +11,6 @@ from rich.table import Table
 
 from hipmdp.data.files import whole_file
 from hipmdp.study.results import Results
-from hipmdp.study.setup import PLAIN
 from hipmdp.study.statistics import (
     estimate,
     interquartile_mean,
@@ -31,7 +30,7 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
     rows = []
     for family in results.names("family"):
         for variant in results.names("variant", family=family):
-            for method in results.names("method", family=family, variant=variant):
+            for method in results.methods(family, variant):
                 for what in WHAT:
                     rows += _rows_of(results, family, variant, method, what)
     return rows
@@ -41,7 +40,7 @@ def _rows_of(results: Results, family: str, variant: str, method: str, what: str
     table = results.table(family, method, what, variant)
     reference = results.table(family, REFERENCE, what, variant)
     rows = []
-    for episode in range(table.shape[-1] if table.size and np.isfinite(table).all() else 0):
+    for episode in range(table.shape[-1] if np.isfinite(table).all() else 0):
         now = table[..., episode]
         row: dict[str, Any] = {
             "family": family, "variant": variant, "method": method, "what": what, "episode": episode,
@@ -88,10 +87,8 @@ def summary_table(results: Results, family: str) -> Table:
     table.add_column("success", justify="right")
     table.add_column("s", justify="right")
     for variant in results.names("variant", family=family):
-        for method in results.names("method", family=family, variant=variant):
+        for method in results.methods(family, variant):
             scores = results.table(family, method, "score", variant)
-            if not scores.size:
-                continue
             success = results.table(family, method, "success", variant)[..., -1].mean()
             seconds = np.median(results.table(family, method, "seconds", variant).sum(axis=-1))
             told = [estimate(mean, scores[..., episode]) for episode in shown]
@@ -102,11 +99,9 @@ def summary_table(results: Results, family: str) -> Table:
 
 
 def _caption(results: Results, family: str) -> str:
-    counts = {
-        f"{method}{'' if variant == PLAIN else ' ' + variant}": results.table(family, method, "score", variant).shape
-        for variant in results.names("variant", family=family)
-        for method in results.names("method", family=family, variant=variant)
-    }
-    sizes = sorted({shape[:2] for shape in counts.values() if len(shape) == 3})
+    variants = results.names("variant", family=family)
+    sizes = sorted(
+        {results.table(family, m, "score", v).shape[:2] for v in variants for m in results.methods(family, v)}
+    )
     runs = "; ".join(f"{seeds} seeds × {instances} instances" for seeds, instances in sizes)
     return f"{runs}. Score 1: the best return known, 0: random. success: at the end; s: seconds per cell"
