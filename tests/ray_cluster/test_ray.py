@@ -50,6 +50,9 @@ def test_a_node_dies_and_the_study_ends_with_the_same_numbers(cluster, tmp_path,
     driver.join(timeout=400)
     assert not driver.is_alive()
     assert before == 2
+    # The cluster notices a death by and by.
+    while len([node for node in ray.nodes() if node["Alive"]]) > 1 and time.monotonic() < end:
+        time.sleep(0.5)
     assert len([node for node in ray.nodes() if node["Alive"]]) == 1
     assert failed == []
     calm = tmp_path / "calm"
