@@ -21,25 +21,27 @@ from hipmdp.study.store import Outcome
 from hipmdp.study.summary import summary_table
 
 METHODS = ["embedded", "average", "scratch", "model_free"]
-EPISODES, TRAINING_EPISODES = 3, 500
-SMALL = Variant("demo", dynamics=(("rounds", 8000),), transfer=(("imagined_episodes", 600), ("retunings", 1)))
+EPISODES, TRAINING_EPISODES = 3, 250
+SMALL = Variant("demo", dynamics=(("rounds", 6000),), transfer=(("imagined_episodes", 600), ("retunings", 1)))
 """What the demo leaves out to be done in minutes."""
 INTRODUCTION = """\
-A robot on a plane, and two kinds of it: the same four commands move one as named and the other mirrored, the wind
-pushes them differently, and the goal has a wall on another side. Nobody tells which kind it is.
+There are two kinds of a robot on a plane. Four commands move the one as named
+and the other mirrored, the wind pushes them differently, and the goal has its
+wall on another side. Nobody tells which kind it is.
 
-  1. collect    what model-free learners experienced on one robot of each kind (500 episodes each)
-  2. pre-train  one model of both, with a small latent for which robot it is
-  3. meet       a robot: one episode of random moves, from which the latent is inferred
+  1. collect    what model-free learners experienced on one robot of each kind
+  2. pre-train  one model of both, with a small latent that says which robot
+  3. meet       a robot: one episode of random moves tells its latent
   4. learn      a policy inside the model; then go for real
 
-Beside it: one model for both kinds (average), a model learned from this robot alone (scratch), no model (model-free).
+Beside it: one model for both kinds (average), a model of this robot alone
+(scratch), no model at all (model_free). All of it in about five minutes.
 """
 NEXT = """\
 Next:
-  hipmdp adapt hiv --instance test:3                        a patient never seen before, with the model that comes along
-  hipmdp compare grid acrobot:sd=0.25 hiv --instances 10    the whole comparison (hours)
-  docs/results.md                                           what it showed"""
+  hipmdp adapt hiv --instance test:3    a patient never seen before (half a minute)
+  hipmdp compare --help                 the whole comparison (hours), and your own
+  docs/results.md                       what the whole comparison showed"""
 
 
 def demo(out: Path = Path("demo"), seeds: int = 2, jobs: int | None = None) -> None:
@@ -79,7 +81,7 @@ def _picture(results: Results) -> Figure:
     draw_curves(left, {m: results.table("grid", m, "score", SMALL.name) for m in methods})
     left.set(xlabel="real episodes", ylabel="score of the greedy policy", xticks=np.arange(EPISODES) + 1)
     left.set_title("1: the best return known, 0: random", fontsize=8.5)
-    left.legend(frameon=False, loc="center right")
+    left.legend(frameon=False, loc=(0.6, 0.6))
     for axes, instance in zip(maps, ("test:0", "test:1"), strict=True):
         record = results.select(method="embedded", instance=instance)[0]
         grid = results.family(record)
