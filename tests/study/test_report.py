@@ -17,8 +17,9 @@ from hipmdp.control.network import QNetwork
 from hipmdp.families.rollout import rollouts
 from hipmdp.families.scripted import random_policy
 from hipmdp.report.measured import PARAMETERS
-from hipmdp.report.report import LONG, report
+from hipmdp.report.report import report
 from hipmdp.study.record import write_record
+from hipmdp.study.results import LONG
 from hipmdp.transfer.meeting import no_rows
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.run import Run
@@ -109,6 +110,28 @@ def test_a_study_of_one_family_draws_only_that(study, tmp_path, capsys, monkeypa
     told = capsys.readouterr().out
     assert "embedded" in told
     assert (tmp_path / "figures" / "summary.csv").stat().st_size > 0
+
+
+def test_long_runs_have_their_own_table(study, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["hipmdp", "report", str(study), str(study / "long"), "--out", str(tmp_path)])
+    main()
+    rows = (tmp_path / "summary.csv").read_text().splitlines()
+    assert rows
+    assert max(int(row.split(",")[4]) for row in rows[1:]) == 9
+    with pytest.raises(ValueError, match="Two of these studies hold"):
+        report([study, study], tmp_path)
+
+
+def test_a_study_under_way_can_be_looked_at(study, tmp_path):
+    """One cell of a method that has no whole seed yet."""
+    source = study / "cells" / "grid"
+    shutil.copytree(source / "model_free", tmp_path / "cells" / "grid" / "model_free")
+    folder = tmp_path / "cells" / "grid" / "embedded" / "plain"
+    folder.mkdir(parents=True)
+    shutil.copy(source / "embedded" / "plain" / "test0-seed0.parquet", folder)
+    names = {path.stem for path in report([tmp_path], tmp_path / "figures")}
+    assert "figure2b-grid" in names
+    assert "figure6a-grid" not in names
 
 
 def test_embedded_is_told_apart_from_the_others(study):

@@ -34,6 +34,8 @@ def test_instances_by_number_label_or_set(text, found):
         (lambda: parse_setup("acrobot:sd=wide"), "must be a number"),
         (lambda: parse_setup("grid", training="9"), "between 1 and 2"),
         (lambda: parse_setup("grid", episodes=0), "episodes must be at least 1"),
+        (lambda: parse_setup("grid", training_episodes=0), "training episodes must be at least 1"),
+        (lambda: plan([parse_setup("grid", preset="papr")], [], {}, [0]), "Unknown preset 'papr'"),
         (lambda: parse_instances(make("hiv"), "test:99"), "test:0 to test:19"),
         (lambda: plan([], ["magic"], {}, [0]), "Unknown method of compare 'magic'"),
         (lambda: Variant("x", dynamics=(("latent", 2),)), "Did you mean 'latent_size'"),
@@ -55,6 +57,7 @@ def test_pieces_are_shared_where_they_are_the_same():
     assert models["latent_size=2"] != models["plain"]
     assert batches["latent_size=2"] == batches["plain"]
     assert batches["training=8"].setup.training == 8
+    assert batches["training=32"] == batches["plain"]
     paths = [piece.path for piece in {*cells, *models.values(), *batches.values()}]
     assert len(set(paths)) == len(paths)
 

@@ -36,6 +36,20 @@ def test_seeds_are_drawn_within_instances():
     assert (told.value, told.low, told.high) == (500, 500, 500)
 
 
+def test_a_seed_that_is_good_everywhere_makes_the_careful_interval_wider():
+    # Two seeds, one good and one bad in all of eight instances: drawn within instances they average out.
+    table = np.asarray([[0.0] * 8, [1.0] * 8])
+    within, whole = estimate(mean, table), estimate(mean, table, whole_seeds=True)
+    assert (whole.low, whole.high) == (0, 1)
+    assert 0.1 < within.low < within.high < 0.9
+
+
+def test_one_seed_has_no_interval():
+    told = estimate(mean, np.asarray([[1.0, 2.0]]))
+    assert np.isnan(told.low)
+    assert str(told) == "1.500"
+
+
 def test_a_pair_that_always_differs_by_one_is_certain():
     first = np.random.default_rng(0).normal(size=(5, 4))
     told = paired_difference(first + 1, first)
@@ -58,4 +72,7 @@ def test_intervals_hold_what_a_table_allows(rows):
     for statistic in (mean, interquartile_mean):
         told = estimate(statistic, table, repeats=50)
         slack = 1e-9
+        if len(table) == 1:
+            assert np.isnan(told.low)
+            continue
         assert table.min() - slack <= told.low <= told.high <= table.max() + slack

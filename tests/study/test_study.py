@@ -1,23 +1,28 @@
 """Studies are killed, resumed, shared and broken; their numbers stay the same."""
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import hipmdp
 from hipmdp.cli import main
 from hipmdp.study import pieces
 from hipmdp.study.compare import Executor, compare
 from hipmdp.study.record import read_record
-from hipmdp.study.results import read_results
-from hipmdp.study.summary import summary_rows
+from hipmdp.study.results import Results, read_results
+from hipmdp.study.store import perform
+from hipmdp.study.summary import summary_rows, summary_table
 from tests.study import tiny
 
 
@@ -67,7 +72,7 @@ def test_killed_and_started_again_it_ends_with_the_same_numbers(whole, tmp_path)
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    assert 1 <= done(tmp_path) <= 4
+    assert 1 <= done(tmp_path) < 4
     assert compare(tiny.cells(), tmp_path, quiet=True) == []
     assert tiny.numbers(read_results(tmp_path)) == tiny.numbers(read_results(whole))
     assert not list(tmp_path.glob("work/*"))
@@ -83,8 +88,48 @@ def test_two_processes_share_one_directory(whole, tmp_path):
 
 def test_several_processes_give_the_same_cells(whole, tmp_path):
     assert compare(tiny.cells(), tmp_path, Executor(jobs=2), quiet=True) == []
-    ours, theirs = tiny.numbers(read_results(tmp_path)), tiny.numbers(read_results(whole))
-    assert ours.keys() == theirs.keys()
+    assert tiny.numbers(read_results(tmp_path)) == tiny.numbers(read_results(whole))
+
+
+def test_what_is_there_needs_nothing(whole, tmp_path, monkeypatch):
+    shutil.copytree(whole / "cells", tmp_path / "cells")
+    monkeypatch.setattr(pieces, "collect", None)
+    assert compare(tiny.cells(), tmp_path, quiet=True) == []
+    assert not (tmp_path / "batches").exists()
+
+
+def test_ctrl_c_keeps_what_was_done_and_an_error_does_not(tmp_path):
+    setup = tiny.cells(1)[0].setup
+    for kind, kept in ((Interrupted, True), (Broken, False)):
+        cell = kind(setup, 0, "model_free", "test:0")
+        work = tmp_path / "work" / "cells-grid-model_free-plain-test0-seed0"
+        work.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            perform(tmp_path, cell, 1)
+        assert work.exists() == kept
+
+
+class Interrupted(pieces.CellPiece):
+    """Somebody presses Ctrl-C."""
+
+    def make(self, inputs, out, work, cores):
+        raise KeyboardInterrupt
+
+
+def test_a_killed_study_leaves_no_processes(tmp_path):
+    process = start(tmp_path, "--jobs", "2")
+    end = time.monotonic() + 120
+    while not list(tmp_path.glob("work/*")) and time.monotonic() < end:
+        time.sleep(0.05)
+    children = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
+    ).stdout.split()
+    process.kill()
+    process.communicate()
+    assert children
+    while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not [child for child in children if Path(f"/proc/{child}").exists()]
 
 
 class Broken(pieces.CellPiece):
@@ -119,12 +164,25 @@ def test_what_needs_a_failed_piece_fails_too(tmp_path, monkeypatch):
     assert "no such patient" in next(tmp_path.glob("batches/*.error.json")).read_text()
 
 
-def test_a_process_that_dies_costs_one_attempt_and_the_study_goes_on(tmp_path):
-    cells = tiny.cells(1)
-    deadly = Deadly(cells[0].setup, 9, "model_free", "test:0")
-    failed = compare([deadly, cells[0]], tmp_path, Executor(jobs=2), quiet=True)
+def test_a_process_that_dies_takes_nobody_with_it(tmp_path):
+    setup = tiny.cells(1)[0].setup
+    deadly = Deadly(setup, 9, "model_free", "test:0")
+    slow = [Slow(setup, seed, "model_free", "test:0") for seed in range(3)]
+    failed = compare([slow[0], deadly, *slow[1:]], tmp_path, Executor(jobs=2), quiet=True)
     assert [cell for cell, _ in failed] == [deadly]
     assert "died" in failed[0][1]
+
+
+class Slow(pieces.CellPiece):
+    """A cell that is under way when another one's process dies."""
+
+    @property
+    def needs(self):
+        return ()
+
+    def make(self, inputs, out, work, cores):
+        time.sleep(2)
+        out.write_text("done")
 
 
 class Deadly(pieces.CellPiece):
@@ -157,6 +215,26 @@ def test_a_directory_holds_one_study(whole, monkeypatch, capsys):
         compare(
             [*pieces.plan([tiny.parse_setup("grid", None, 2, 3)], ["model_free"], {"grid": ["test:0"]}, [0])], whole
         )
+
+
+def test_pairs_share_their_seeds(whole):
+    records = read_results(whole).records
+    other = [replace(r, facts=r.facts | {"method": "linear", "seed": r.facts["seed"] + 1}) for r in records]
+    results = Results(records + other)
+    ours, theirs = results.pair("grid", "model_free", "linear")
+    # Of model_free's seeds 0, 1 and linear's 1, 2 (which are model_free's 0, 1) only 1 is common.
+    assert len(ours) == len(theirs) == 1
+    np.testing.assert_array_equal(ours[0], results.table("grid", "model_free")[1])
+    np.testing.assert_array_equal(theirs[0], results.table("grid", "model_free")[0])
+
+
+def test_cells_of_an_incomplete_seed_are_named(whole):
+    results = Results(read_results(whole).records[:-1])
+    assert results.seeds("grid", "model_free") in ([0], [1])
+    assert results.incomplete("grid") == {"model_free": 1}
+    console = Console(record=True, width=80)
+    console.print(summary_table(results, "grid"))
+    assert "Left out" in console.export_text()
 
 
 def test_results_as_tables(whole, tmp_path):

@@ -12,7 +12,7 @@ from hipmdp.study.ablations import ablated
 from hipmdp.study.compare import Executor
 from hipmdp.study.compare import compare as run_compare
 from hipmdp.study.extras import extra_pieces
-from hipmdp.study.pieces import plan
+from hipmdp.study.pieces import CellPiece, plan
 from hipmdp.study.results import read_results
 from hipmdp.study.setup import parse_instances, parse_setup
 from hipmdp.study.summary import summary_table, write_summary
@@ -71,7 +71,13 @@ def compare(
         shared: Every node of the Ray cluster sees --out; otherwise files travel through Ray.
     """
     known_name("executor", executor, ("local", "ray"))
-    if not families:
+    if executor == "local" and (address is not None or shared):
+        raise ValueError("--address and --shared are for --executor ray.")
+    if executor == "ray" and jobs != 1:
+        raise ValueError(
+            "--jobs is for this machine; with --executor ray the cluster decides, and --cpus says how large."
+        )
+    if not families and not extras:
         raise ValueError("Name at least one family: grid, acrobot or hiv.")
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {seeds}.")
@@ -81,16 +87,20 @@ def compare(
     numbers = list(range(first_seed, first_seed + seeds))
     goals = [*plan(varied, list(methods), labels, numbers), *extra_pieces(list(extras), numbers, preset)]
     failed = run_compare(goals, out, Executor(jobs, executor == "ray", address, cpus, shared))
-    console = Console()
-    if len(failed) < len(goals):
-        results = read_results(out)
-        for name in results.names("family"):
-            console.print(summary_table(results, name))
-        written = [*results.write(out), write_summary(results, out)]
-        console.print(f"In {out}: {', '.join(path.name for path in written)}", highlight=False, soft_wrap=True)
-        console.print(f"Figures: hipmdp report {out}", highlight=False, soft_wrap=True)
+    if any((out / goal.path).exists() for goal in goals if isinstance(goal, CellPiece)):
+        _show(out)
     if failed:
         lines = [f"hipmdp: {cell.path.with_suffix('')} failed: {reason}" for cell, reason in failed]
         lines.append(f"hipmdp: {len(failed)} of {len(goals)} cells failed; the same command tries them again.")
         sys.stderr.write("\n".join(lines) + "\n")
         sys.exit(1)
+
+
+def _show(out: Path) -> None:
+    """What the cells that are there say together."""
+    console, results = Console(), read_results(out)
+    for name in results.names("family"):
+        console.print(summary_table(results, name))
+    written = [*results.write(out), write_summary(results, out)]
+    console.print(f"In {out}: {', '.join(path.name for path in written)}", highlight=False, soft_wrap=True)
+    console.print(f"Figures: hipmdp report {out}", highlight=False, soft_wrap=True)

@@ -31,9 +31,10 @@ def report(
     target = out or studies[0] / "figures"
     figures = draw(list(studies), target)
     results.write(target)
-    write_summary(results, target)
+    first = results.of_length(long=False)
+    write_summary(first, target)
     console = Console()
-    for name in results.names("family"):
-        console.print(summary_table(results, name))
+    for name in first.names("family"):
+        console.print(summary_table(first, name))
     console.print(f"In {target}: {', '.join(p.stem for p in figures)} (PNG and SVG)", highlight=False, soft_wrap=True)
     console.print("and results.parquet, results.csv, summary.csv", highlight=False, soft_wrap=True)

@@ -14,6 +14,7 @@ METHOD = "embedded"
 
 def ablation_figure(results: Results, family: str) -> Figure | None:
     """Embedded with one setting changed at a time; "plain" is the preset."""
+    results = _common(results, family)
     groups: dict[str, list[str]] = {}
     for variant in results.names("variant", family=family, method=METHOD):
         name, _, value = variant.partition("=")
@@ -29,7 +30,7 @@ def ablation_figure(results: Results, family: str) -> Figure | None:
         for episode, colour, marker, shift in ((0, BLUE, "o", -0.08), (-1, ORANGE, "s", 0.08)):
             told = [_told(results, family, v, episode) for v in shown]
             values = [t.value for t in told]
-            bars = [[t.value - t.low for t in told], [t.high - t.value for t in told]]
+            bars = np.nan_to_num([[t.value - t.low for t in told], [t.high - t.value for t in told]])
             label = "after one episode" if episode == 0 else "after all"
             places = np.arange(len(shown)) + shift
             axes.errorbar(places, values, bars, fmt=marker, color=colour, ms=4, lw=1, capsize=2, label=label)
@@ -40,8 +41,19 @@ def ablation_figure(results: Results, family: str) -> Figure | None:
     for axes in panels[len(groups) :]:
         axes.axis("off")
     panels[0].legend(frameon=False)
-    figure.suptitle(f"{family}, {METHOD}", fontsize=8.5)
+    seeds, instances = results.table(family, METHOD, "score", next(iter(groups.values()))[0]).shape[:2]
+    figure.suptitle(f"{family}, {METHOD}: {seeds} × {instances} runs each", fontsize=8.5)
     return figure
+
+
+def _common(results: Results, family: str) -> Results:
+    """Only the instances and seeds that every variant has met: nothing else can be compared."""
+    cells: dict[str, set[tuple[str, int]]] = {}
+    records = results.select(family=family, method=METHOD)
+    for record in records:
+        cells.setdefault(record.facts["variant"], set()).add((record.facts["instance"], record.facts["seed"]))
+    shared = set.intersection(*cells.values()) if cells else set()
+    return Results([r for r in records if (r.facts["instance"], r.facts["seed"]) in shared])
 
 
 def _told(results: Results, family: str, variant: str, episode: int) -> Estimate:

@@ -16,11 +16,13 @@ SMOOTH = 10
 """Episodes averaged in a long run."""
 
 
-def comparison_figure(results: Results, family: str) -> Figure:
+def comparison_figure(results: Results, family: str) -> Figure | None:
     """Greedy scores after each of the first ten episodes, all methods, mean with 95 % intervals."""
+    tables = {m: results.table(family, m, "score")[..., :FIRST] for m in results.methods(family)}
+    if not tables:
+        return None
     figure = new_figure()
     axes = figure.add_subplot()
-    tables = {m: results.table(family, m, "score")[..., :FIRST] for m in results.methods(family)}
     draw_curves(axes, tables)
     axes.set(xlabel="real episodes", ylabel="score of the greedy policy", title=_title(family, tables))
     axes.set_ylim(_floor(tables), 1.06)
@@ -28,26 +30,31 @@ def comparison_figure(results: Results, family: str) -> Figure:
     return figure
 
 
-def error_figure(results: Results, family: str) -> Figure:
+def error_figure(results: Results, family: str) -> Figure | None:
     """Error of T̂ on each episode before it is tuned on it, methods that have a T̂."""
-    figure = new_figure()
-    axes = figure.add_subplot()
     tables = {}
     for method in results.methods(family):
         table = results.table(family, method, "model_error")[..., :FIRST]
         if table.size and np.isfinite(table).all():
             tables[method] = table
+    if not tables:
+        return None
+    figure = new_figure()
+    axes = figure.add_subplot()
     draw_curves(axes, tables)
     axes.set(xlabel="real episodes", ylabel="error of the model on it", yscale="log", title=_title(family, tables))
     _legend(figure, axes)
     return figure
 
 
-def long_figure(results: Results, family: str) -> Figure:
+def long_figure(results: Results, family: str) -> Figure | None:
     """Greedy scores over a long run, smoothed, mean over runs; no intervals, as in the paper."""
+    methods = results.methods(family)
+    if not methods:
+        return None
     figure = new_figure()
     axes = figure.add_subplot()
-    for method in results.methods(family):
+    for method in methods:
         table = results.table(family, method, "score")
         curve = table.mean(axis=(0, 1))
         kernel = np.ones(SMOOTH) / SMOOTH

@@ -8,18 +8,15 @@ from matplotlib.figure import Figure
 
 from hipmdp.data.files import output_directory
 from hipmdp.report.ablation import ablation_figure
-from hipmdp.report.curves import FIRST, comparison_figure, error_figure, long_figure
+from hipmdp.report.curves import comparison_figure, error_figure, long_figure
 from hipmdp.report.measured import parameters_figure, scaling_figure, uncertainty_figure
 from hipmdp.report.scenes import path_figure, patient_figure, pendulum_figure
 from hipmdp.report.style import FONTS, save_figure
 from hipmdp.study.extras import read_extras
 from hipmdp.study.results import Results, read_results
-from hipmdp.study.setup import PLAIN
 
 NUMBERS: dict[str, tuple[str, str]] = {"grid": ("2", "6a"), "acrobot": ("3", "6-"), "hiv": ("4", "6b")}
 """By family: the paper's figure of its comparison, and of the model's error (the paper has none for acrobot)."""
-LONG = 50
-"""A cell with more episodes than this is part of a long run."""
 SCENES: dict[str, Callable[[Results, str], Figure | None]] = {
     "grid": path_figure,
     "acrobot": pendulum_figure,
@@ -41,28 +38,19 @@ def report(directories: list[Path], out: Path) -> list[Path]:
         if uncertainty:
             keep(uncertainty_figure(uncertainty[0]), "figure1-uncertainty")
         everything = read_results(*directories)
-        short, long = _by_length(everything, long=False), _by_length(everything, long=True)
+        short, long = everything.of_length(long=False), everything.of_length(long=True)
         for family in everything.names("family"):
             base = family.partition("-")[0]
             number, error = NUMBERS[base]
             keep(SCENES[base](everything, family), f"figure{number}a-{family}")
-            if short.select(family=family, variant=PLAIN):
-                keep(comparison_figure(short, family), f"figure{number}b-{family}")
-                keep(error_figure(short, family), f"figure{error}-{family}")
+            keep(comparison_figure(short, family), f"figure{number}b-{family}")
+            keep(error_figure(short, family), f"figure{error}-{family}")
             if len(short.names("variant", family=family)) > 1:
                 keep(ablation_figure(short, family), f"ablations-{family}")
-            if long.select(family=family, variant=PLAIN):
-                keep(long_figure(long, family), f"figure8-{family}")
-        scaling = read_extras(directories, "scaling")
+            keep(long_figure(long, family), f"figure8-{family}")
+        # One seed is enough: the last measured of each model.
+        scaling = list({told["model"]: told for told in read_extras(directories, "scaling")}.values())
         if scaling:
             keep(scaling_figure(scaling), "figure5-scaling")
         keep(parameters_figure(), "figure7-parameters")
     return written
-
-
-def _by_length(results: Results, long: bool) -> Results:
-    """The cells of the first ten episodes, or those of long runs."""
-    return Results([r for r in results.records if (len(r.numbers["seconds"]) > LONG) == long])
-
-
-__all__ = ["FIRST", "report"]

@@ -35,13 +35,14 @@ def compare(
     Killed at any moment and called again, it goes on where it stopped. Several calls may work on one directory.
     """
     executor = executor or Executor()
-    if executor.jobs < 1:
-        raise ValueError(f"jobs must be at least 1, got {executor.jobs}.")
+    for name, value in (("jobs", executor.jobs), ("cpus", executor.cpus)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}.")
     directory = output_directory(Path(out))
     for goal in goals:
         if isinstance(goal, CellPiece):
             _claim(directory, goal)
-    progress = _Report(goals, quiet)
+    progress = _Report(goals, directory, quiet)
     if executor.ray:
         run_on_ray(directory, goals, progress, executor.address, executor.cpus, executor.shared)
     elif executor.jobs == 1:
@@ -63,8 +64,9 @@ def _claim(directory: Path, cell: CellPiece) -> None:
 class _Report:
     """Progress, counted in cells."""
 
-    def __init__(self, goals: Sequence[Piece], quiet: bool) -> None:
+    def __init__(self, goals: Sequence[Piece], directory: Path, quiet: bool) -> None:
         self.line, self._goals, self._done = Progress("compare, cell", len(goals), quiet=quiet), set(goals), 0
+        self.line.skip(sum((directory / goal.path).exists() for goal in goals))
 
     def __call__(self, piece: Piece, outcome: Outcome) -> None:
         self._done += piece in self._goals

@@ -1,13 +1,14 @@
 """Executors: make all pieces of a study, here or in several processes. A piece begins when what it needs is done."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from graphlib import TopologicalSorter
-from multiprocessing import get_context
+from multiprocessing import active_children, connection, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,6 @@ Report = Callable[[Piece, Outcome], None]
 """Called when a piece is done or has failed."""
 BUSY_SECONDS = 0.5
 """Between two looks at a piece that another process works on."""
-ATTEMPTS = 2
-"""How often a piece is begun whose process dies."""
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
@@ -30,14 +29,23 @@ class Agenda:
         self.directory, self._report = directory, report
         graph: dict[Piece, tuple[Piece, ...]] = {}
         for goal in goals:
-            _add(graph, goal)
+            self._add(graph, goal)
         self._order = {piece: i for i, piece in enumerate(graph)}
-        self._sorter = TopologicalSorter({piece: piece.needs for piece in graph})
+        self._sorter = TopologicalSorter(graph)
         self._sorter.prepare()
         self._ready: list[Piece] = []
         self._failed: set[Piece] = set()
         self.pieces = list(graph)
         """All of them, each after those that it needs."""
+
+    def _add(self, graph: dict[Piece, tuple[Piece, ...]], piece: Piece) -> None:
+        """A piece after those that it needs; one that is there needs nothing any more."""
+        if piece in graph:
+            return
+        needs = () if (self.directory / piece.path).exists() else piece.needs
+        for need in needs:
+            self._add(graph, need)
+        graph[piece] = needs
 
     def next(self) -> Piece | None:
         """The first piece that can be begun."""
@@ -68,13 +76,6 @@ class Agenda:
             fresh = list(self._sorter.get_ready())
 
 
-def _add(graph: dict[Piece, tuple[Piece, ...]], piece: Piece) -> None:
-    if piece not in graph:
-        for need in piece.needs:
-            _add(graph, need)
-        graph[piece] = piece.needs
-
-
 def run_here(agenda: Agenda) -> None:
     """One piece after the other in this process, with all its cores."""
     while (piece := agenda.next()) is not None:
@@ -85,41 +86,74 @@ def run_here(agenda: Agenda) -> None:
 
 
 def run_in_processes(agenda: Agenda, jobs: int) -> None:
-    """`jobs` processes of one thread each. A process that dies costs the pieces under way one of their attempts."""
-    attempts: dict[Piece, int] = {}
-    while not _pool_is_done(agenda, jobs, attempts):
-        pass
+    """`jobs` processes of one thread each. When one dies, the pieces under way are made again, one at a time."""
+    with _single_threaded():
+        while suspects := _work(agenda, jobs):
+            for piece in suspects:
+                agenda.finish(piece, _alone(agenda.directory, piece))
 
 
-def _pool_is_done(agenda: Agenda, jobs: int, attempts: dict[Piece, int]) -> bool:
-    """Work until all is done (True) or a process has died (False)."""
+def _work(agenda: Agenda, jobs: int) -> list[Piece]:
+    """Work until all is done, or until a process has died: returns the pieces that were under way then."""
     running: dict[Future[Outcome], Piece] = {}
-    with _single_threaded(), ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    pool = _pool(jobs)
+    try:
+        while True:
+            while len(running) < jobs and (piece := agenda.next()) is not None:
+                running[_submit(pool, agenda.directory, piece)] = piece
+            if not running:
+                return []
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            if any(isinstance(future.exception(), BrokenProcessPool) for future in done):
+                return list(running.values())
+            outcomes = [future.result() for future in done]
+            for future, outcome in zip(done, outcomes, strict=True):
+                agenda.finish(running.pop(future), outcome)
+            if all(outcome is Outcome.BUSY for outcome in outcomes):
+                time.sleep(BUSY_SECONDS)
+    except BaseException:
+        # On a terminal Ctrl-C reaches the workers as well, and they write their checkpoints.
+        wait(running, timeout=2)
+        for child in active_children():
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _alone(directory: Path, piece: Piece) -> Outcome:
+    """A piece in a process of its own: if that dies too, it is the piece's fault."""
+    with _pool(1) as pool:
         try:
-            while True:
-                while len(running) < jobs and (piece := agenda.next()) is not None:
-                    running[pool.submit(perform, agenda.directory, piece, 1)] = piece
-                if not running:
-                    return True
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                outcomes = [(running[future], future.result()) for future in done]
-                for future, (piece, outcome) in zip(done, outcomes, strict=True):
-                    del running[future]
-                    agenda.finish(piece, outcome)
-                if all(outcome is Outcome.BUSY for _, outcome in outcomes):
-                    time.sleep(BUSY_SECONDS)
+            return pool.submit(perform, directory, piece, 1).result()
         except BrokenProcessPool:
-            for piece in running.values():
-                attempts[piece] = attempts.get(piece, 0) + 1
-                if attempts[piece] < ATTEMPTS:
-                    agenda.finish(piece, Outcome.BUSY)
-                elif not (agenda.directory / piece.path).exists():
-                    record_failure(agenda.directory, piece, "The process that worked on it died (out of memory?).")
-                    agenda.finish(piece, Outcome.FAILED)
-            return False
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            record_failure(directory, piece, "The process that worked on it died (out of memory?).")
+            return Outcome.FAILED
+
+
+def _submit(pool: ProcessPoolExecutor, directory: Path, piece: Piece) -> "Future[Outcome]":
+    try:
+        return pool.submit(perform, directory, piece, 1)
+    except BrokenProcessPool as error:
+        broken: Future[Outcome] = Future()
+        broken.set_exception(error)
+        return broken
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """A worker must not outlive a study that was killed: it would compete with the one that goes on."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

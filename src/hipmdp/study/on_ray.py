@@ -14,7 +14,7 @@ from typing import Any
 from hipmdp.data.files import output_directory, whole_file
 from hipmdp.study.execute import ONE_THREAD, Agenda, Report
 from hipmdp.study.pieces import Piece
-from hipmdp.study.store import Outcome, perform, record_failure
+from hipmdp.study.store import Outcome, error_path, perform, record_failure
 
 RETRIES = 5
 """How often Ray begins a task again whose node or process has died."""
@@ -64,7 +64,7 @@ def _connect(ray: Any, address: str | None) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is None:
         # A cluster of this machine alone, that nobody else can reach.
-        ray.init(include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+        ray.init(address="local", include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
         return
     try:
         ray.init(address=address, log_to_driver=False)
@@ -90,6 +90,7 @@ def _receive(ray: Any, directory: Path, piece: Piece, reference: Any) -> Outcome
         output_directory(target.parent)
         with whole_file(target) as temporary:
             temporary.write_bytes(payload)
+        error_path(directory, piece).unlink(missing_ok=True)
     elif payload is not None:
         record_failure(directory, piece, *payload)
     return Outcome(outcome)

@@ -9,11 +9,13 @@ from typing import Any
 from hipmdp.data.parquet import load_transitions, save_transitions
 from hipmdp.dynamics.presets import preset as dynamics_preset
 from hipmdp.families.checks import known_name
+from hipmdp.families.instance_sets import frozen_instances
 from hipmdp.study.record import write_record
 from hipmdp.study.setup import PLAIN, Setup, Variant
 from hipmdp.transfer.algorithm import evaluate
 from hipmdp.transfer.blind import train_blind
 from hipmdp.transfer.collect import collect
+from hipmdp.transfer.config import PRESETS
 from hipmdp.transfer.config import preset as transfer_preset
 from hipmdp.transfer.learn import learn_policy
 from hipmdp.transfer.methods import BLIND, METHODS
@@ -128,13 +130,17 @@ class CellPiece(Piece):
         """Meet the instance."""
         setup, family = self.setup, self.setup.make()
         model = load(inputs[0])
-        changes = dict(setup.variant.transfer)
-        config = dataclasses.replace(transfer_preset(setup.preset, family.specification), **changes)
+        config = None
+        if setup.variant.transfer and METHODS[self.method].role is not None:
+            config = transfer_preset(setup.preset, family.specification)
+            config = dataclasses.replace(config, **dict(setup.variant.transfer))
         run = learn_policy(
             model, family, self.instance, setup.episodes, self.seed, None, setup.reward, setup.preset, work,
-            config=config if changes else None, quiet=True,
+            config=config, quiet=True,
         )  # fmt: skip
-        settings = {"setup": dataclasses.asdict(setup), "transfer": dataclasses.asdict(config)}
+        settings = {"setup": dataclasses.asdict(setup)}
+        if run.config is not None:
+            settings["transfer"] = dataclasses.asdict(run.config)
         if model.dynamics is not None:
             settings["dynamics"] = dataclasses.asdict(model.dynamics.config)
         greedy = evaluate(family, run.network, run.theta, self.seed)
@@ -158,6 +164,7 @@ def plan(setups: list[Setup], methods: list[str], instances: dict[str, list[str]
         known_name("method of compare", method, METHODS)
     for setup in setups:
         known_name("reward", setup.reward, REWARDS)
+        known_name("preset", setup.preset, PRESETS)
     return [
         CellPiece(_trained(setup), seed, method, instance)
         for setup in setups
@@ -174,4 +181,9 @@ def training_only(setup: Setup, variant: Variant) -> Setup:
 
 def _trained(setup: Setup) -> Setup:
     """A variant that says how many training instances there are says it in the setup too."""
-    return setup if setup.variant.training is None else dataclasses.replace(setup, training=setup.variant.training)
+    count = setup.variant.training
+    if count is None:
+        return setup
+    everybody = "train" if setup.family == "grid" else "train32"
+    whole = count == len(frozen_instances(setup.make(), everybody))
+    return dataclasses.replace(setup, training=everybody if whole else count)

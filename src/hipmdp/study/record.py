@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import platform
-import resource
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hipmdp.families.rollout import Episode
+from hipmdp.study.memory import peak_gb
 from hipmdp.transfer.run import Run
 
 KEY = b"hipmdp.cell"
@@ -59,7 +59,7 @@ def write_record(path: Path, facts: dict[str, Any], run: Run, greedy: Episode, s
         "versions": {name: version(name) for name in PACKAGES} | {"python": platform.python_version()},
         "states": np.asarray(states, np.float32).tolist(),
         "actions": np.asarray(greedy.actions[0, :steps]).tolist(),
-        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "peak_gb": peak_gb(),
     }
     table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(about).encode()})
     pq.write_table(table, path, compression="zstd")

@@ -18,6 +18,8 @@ from hipmdp.study.record import NUMBERS, Record, read_record
 from hipmdp.study.setup import PLAIN
 from hipmdp.transfer.methods import METHODS
 
+LONG = 50
+"""A cell with more episodes than this is part of a long run (Figure 8)."""
 FACTS = ("family", "method", "variant", "instance", "seed")
 
 
@@ -76,17 +78,45 @@ class Results:
             return self.scores(record, "learning_return")
         return self.log_scores(record) if what == "log_score" else record.numbers[what]
 
-    def table(self, family: str, method: str, what: str = "score", variant: str = PLAIN) -> np.ndarray:
-        """(seeds, instances, episodes) of one method, over the seeds that have met every instance."""
-        found = {
-            (r.facts["seed"], r.facts["instance"]): r
-            for r in self.select(family=family, method=method, variant=variant)
-        }
+    def seeds(self, family: str, method: str, variant: str = PLAIN) -> list[int]:
+        """The seeds with which a method has met every instance that anybody met."""
+        instances = set(self.names("instance", family=family, variant=variant))
+        met: dict[int, set[str]] = {}
+        for record in self.select(family=family, method=method, variant=variant):
+            met.setdefault(record.facts["seed"], set()).add(record.facts["instance"])
+        return sorted(seed for seed, mine in met.items() if mine == instances)
+
+    def incomplete(self, family: str, variant: str = PLAIN) -> dict[str, int]:
+        """How many cells of each method are there, but in no table, as their seed lacks other cells."""
+        left = {}
+        for method in self.names("method", family=family, variant=variant):
+            whole = self.seeds(family, method, variant)
+            cells = self.select(family=family, method=method, variant=variant)
+            left[method] = sum(r.facts["seed"] not in whole for r in cells)
+        return {method: count for method, count in left.items() if count}
+
+    def table(
+        self, family: str, method: str, what: str = "score", variant: str = PLAIN, seeds: list[int] | None = None
+    ) -> np.ndarray:
+        """(seeds, instances, episodes) of one method, over `seeds`, or all that have met every instance."""
+        records = self.select(family=family, method=method, variant=variant)
+        found = {(r.facts["seed"], r.facts["instance"]): r for r in records}
         instances = self.names("instance", family=family, variant=variant)
-        seeds = sorted({seed for seed, _ in found})
-        whole = [seed for seed in seeds if all((seed, instance) in found for instance in instances)]
-        rows = [[self.values(found[seed, instance], what) for instance in instances] for seed in whole]
+        chosen = self.seeds(family, method, variant) if seeds is None else seeds
+        rows = [[self.values(found[seed, instance], what) for instance in instances] for seed in chosen]
         return np.asarray(rows, np.float64)
+
+    def pair(
+        self, family: str, first: str, second: str, what: str = "score", variant: str = PLAIN
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The tables of two methods over the seeds that both have: row by row the same batch."""
+        both = sorted({*self.seeds(family, first, variant)} & {*self.seeds(family, second, variant)})
+        ours, theirs = (self.table(family, method, what, variant, both) for method in (first, second))
+        return ours, theirs
+
+    def of_length(self, *, long: bool) -> "Results":
+        """The cells of long runs, or the others: they are never put into one table."""
+        return Results([r for r in self.records if (len(r.numbers["seconds"]) > LONG) == long])
 
     def write(self, directory: Path) -> tuple[Path, Path]:
         """All rows as results.parquet and results.csv."""
@@ -117,6 +147,12 @@ def read_results(*directories: Path) -> Results:
             raise ValueError(f"There is no directory {str(directory)!r}: give one that `hipmdp compare` wrote.")
         paths = sorted((directory / "cells").rglob("*.parquet"), key=_by_number)
         records += [read_record(path) for path in paths if not path.name.startswith(".")]
+    seen: set[tuple[Any, ...]] = set()
+    for record in records:
+        name = (*(record.facts[fact] for fact in FACTS), len(record.numbers["seconds"]) > LONG)
+        if name in seen:
+            raise ValueError(f"Two of these studies hold {' '.join(map(str, name[:-1]))}: report them one by one.")
+        seen.add(name)
     if not records:
         raise ValueError(f"There are no finished cells in {', '.join(map(str, directories))}: run `hipmdp compare`.")
     return Results(records)

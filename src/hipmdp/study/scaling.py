@@ -7,7 +7,6 @@ one on the latents). The GP stops after 20 minutes or 8 GB. Held-out error: thre
 far, mean length of the error vector.
 """
 
-import resource
 import time
 from typing import Any
 
@@ -23,6 +22,7 @@ from hipmdp.dynamics.pretrain import instance_rows
 from hipmdp.dynamics.quality import quality
 from hipmdp.dynamics.scaling import scaling_of, state_changes
 from hipmdp.families import make
+from hipmdp.study.memory import peak_gb
 from hipmdp.study.uncertainty import UNSURE
 from hipmdp.transfer.collect import collect
 
@@ -120,7 +120,7 @@ def _live(name: str, model: Any, data: list[Transitions], rows: list[dict[str, A
             if updated:
                 tests = [d.select(d.episode >= episodes) for d in data[: number + 1]]
                 row["held_out_error"] = float(np.mean([model.error(test) for test in tests]))
-                row["peak_gb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
+                row["peak_gb"] = round(peak_gb(), 2)
                 if name == "gp" and row["peak_gb"] > LIMIT_GB:
                     return "memory"
     return "end"

@@ -77,7 +77,8 @@ def parse_setup(
     setup = Setup(name, values, episodes=episodes, **rest)
     family = setup.make()
     usual = TRAINING.get(setup.family_label, ("train32", 150))
-    instances, count = training or usual[0], training_episodes or usual[1]
+    instances = usual[0] if training is None else training
+    count = usual[1] if training_episodes is None else training_episodes
     if isinstance(instances, str) and instances.isdigit():
         instances = int(instances)
     resolve_instances(family, instances, jax.random.key(0))

@@ -49,11 +49,11 @@ def perform(directory: Path, piece: Piece, cores: int) -> Outcome:
                 piece.make(inputs, temporary, work, cores)
         except Exception as error:
             record_failure(directory, piece, str(error) or type(error).__name__, traceback.format_exc())
-            return Outcome.FAILED
-        finally:
-            # A kill leaves it, to go on from; an error does not, as it might come from there.
+            # A kill or Ctrl-C leaves what was done, to go on from; an error does not, as it might come from there.
             shutil.rmtree(work, ignore_errors=True)
+            return Outcome.FAILED
         error_path(directory, piece).unlink(missing_ok=True)
+        shutil.rmtree(work, ignore_errors=True)
     return Outcome.DONE
 
 

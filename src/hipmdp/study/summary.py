@@ -38,7 +38,7 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
 
 def _rows_of(results: Results, family: str, variant: str, method: str, what: str) -> list[dict[str, Any]]:
     table = results.table(family, method, what, variant)
-    reference = results.table(family, REFERENCE, what, variant)
+    ours, theirs = results.pair(family, REFERENCE, method, what, variant)
     rows = []
     for episode in range(table.shape[-1] if np.isfinite(table).all() else 0):
         now = table[..., episode]
@@ -48,11 +48,12 @@ def _rows_of(results: Results, family: str, variant: str, method: str, what: str
         }  # fmt: skip
         for name, statistic in (("mean", mean), ("iqm", interquartile_mean)):
             row |= _columns(name, estimate(statistic, now))
-        both = min(len(table), len(reference))
-        if method != REFERENCE and both:
-            ours = reference[:both, :, episode]
-            row |= _columns("embedded_minus_this", paired_difference(ours, now[:both]))
-            row |= _columns("embedded_better", estimate(probability_of_improvement, ours, now[:both]))
+        row |= _columns("mean_by_seed", estimate(mean, now, whole_seeds=True))
+        if method != REFERENCE and len(ours):
+            pair = ours[..., episode], theirs[..., episode]
+            row |= _columns("embedded_minus_this", paired_difference(*pair))
+            row |= _columns("embedded_minus_this_by_seed", paired_difference(*pair, whole_seeds=True))
+            row |= _columns("embedded_better", estimate(probability_of_improvement, *pair))
         rows.append(row)
     return rows
 
@@ -65,7 +66,7 @@ def write_summary(results: Results, directory: Path) -> Path:
     """summary.csv."""
     rows = summary_rows(results)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    table = pa.table({name: [row.get(name) for row in rows] for name in names})
+    table = pa.table({name: pa.array([row.get(name) for row in rows], from_pandas=True) for name in names})
     path = directory / "summary.csv"
     with whole_file(path) as temporary:
         pc.write_csv(table, temporary)
@@ -92,7 +93,7 @@ def summary_table(results: Results, family: str) -> Table:
             success = results.table(family, method, "success", variant)[..., -1].mean()
             seconds = np.median(results.table(family, method, "seconds", variant).sum(axis=-1))
             told = [estimate(mean, scores[..., episode]) for episode in shown]
-            cells = [f"{t.value:.2f}\n{t.low:.2f} … {t.high:.2f}" for t in told]
+            cells = [f"{t.value:.2f}" + ("" if np.isnan(t.low) else f"\n{t.low:.2f}…{t.high:.2f}") for t in told]
             names = [method, variant] if several else [method]
             table.add_row(*names, *cells, f"{success:.0%}", f"{seconds:.0f}")
     return table
@@ -104,4 +105,6 @@ def _caption(results: Results, family: str) -> str:
         {results.table(family, m, "score", v).shape[:2] for v in variants for m in results.methods(family, v)}
     )
     runs = "; ".join(f"{seeds} seeds × {instances} instances" for seeds, instances in sizes)
-    return f"{runs}. Score 1: the best return known, 0: random. success: at the end; s: seconds per cell"
+    left = [f"{m} {n}" for variant in variants for m, n in results.incomplete(family, variant).items()]
+    missing = f" Left out, as their seeds lack cells: {', '.join(left)}." if left else ""
+    return f"{runs}.{missing} Score 1: the best return known, 0: random. success: at the end; s: seconds per cell"

@@ -179,6 +179,7 @@ def _record(algorithm: Algorithm, meeting: Meeting, batch: Transitions | None) -
         transitions=meeting.lived,
         model=model,
         network=meeting.student.best,
+        config=algorithm.config,
         imagination=algorithm.imagination(meeting) if algorithm.imagines else None,
         latents=meeting.latents if model.has_latent else [],
     )

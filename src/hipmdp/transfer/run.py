@@ -11,6 +11,7 @@ from hipmdp.control.network import QNetwork
 from hipmdp.data.transitions import Transitions
 from hipmdp.families.family import Theta
 from hipmdp.families.rollout import Environment
+from hipmdp.transfer.config import TransferConfig
 from hipmdp.transfer.model import Model
 
 
@@ -34,6 +35,8 @@ class Run:
     """𝒟_b: the learning episodes."""
     model: Model
     network: QNetwork
+    config: TransferConfig | None = None
+    """The settings that were used; None where nothing is learned."""
     imagination: tuple[Environment, Any] | None = None
     """What the policy was learned in at the end, and its contexts: to look at, or to roll policies out in."""
     latents: list[Any] = field(default_factory=list)

@@ -1,0 +1,73 @@
+"""The tables of docs/results.md from the stored cells of the study.
+
+    python benchmarks/results_tables.py
+
+Replaces what stands between the two markers of that page.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from hipmdp.study.results import Results, read_results
+from hipmdp.study.statistics import estimate, interquartile_mean, mean, paired_difference, probability_of_improvement
+
+STUDY, PAGE = Path(__file__).parent / "study", Path(__file__).parent.parent / "docs" / "results.md"
+BEGIN, END = "<!-- tables: python benchmarks/results_tables.py -->", "<!-- end of tables -->"
+EPISODES = (0, 1, 2, 3, 9)
+
+
+def family_tables(results: Results, family: str) -> list[str]:
+    methods = results.methods(family)
+    tables = {method: results.table(family, method) for method in methods}
+    sizes = {method: table.shape[:2] for method, table in tables.items()}
+    lines = [f"### {family}", ""]
+    runs = "; ".join(f"{m} {s} × {i}" for m, (s, i) in sizes.items())
+    lines += [f"Seeds × instances: {runs}.", ""]
+    lines += [
+        "| method | "
+        + " | ".join(f"score after {e + 1}" for e in EPISODES)
+        + " | IQM after 1 | success after 1, 2, 10 |"
+    ]
+    lines += ["|---" * (len(EPISODES) + 3) + "|"]
+    for method, table in tables.items():
+        success = results.table(family, method, "success").mean(axis=(0, 1))
+        cells = [str(estimate(mean, table[..., e])) for e in EPISODES]
+        cells.append(f"{interquartile_mean(table[..., 0]):.3f}")
+        cells.append(", ".join(f"{success[e]:.2f}" for e in (0, 1, 9)))
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    ours = tables.get("embedded")
+    if ours is not None and len(tables) > 1:
+        lines += ["", "Embedded minus the other, run by run, and the probability that embedded is better:", ""]
+        lines += ["| against | " + " | ".join(f"after {e + 1}" for e in EPISODES) + " | P(better) after 1 | after 2 |"]
+        lines += ["|---" * (len(EPISODES) + 3) + "|"]
+        for method, table in tables.items():
+            if method == "embedded":
+                continue
+            both = min(len(ours), len(table))
+            first, second = ours[:both], table[:both]
+            cells = [str(paired_difference(first[..., e], second[..., e])) for e in EPISODES]
+            cells += [str(estimate(probability_of_improvement, first[..., e], second[..., e])) for e in (0, 1)]
+            lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    if family == "hiv":
+        logs = {m: results.table(family, m, "log_score") for m in methods}
+        told = ", ".join(f"{m} {logs[m][..., 0].mean():.2f} and {logs[m][..., 1].mean():.2f}" for m in methods)
+        lines += ["", f"Scores of log10 returns after one and two episodes: {told}."]
+    seconds = {m: float(np.median(results.table(family, m, "seconds").sum(axis=-1))) for m in methods}
+    lines += [
+        "",
+        "Median seconds per cell (one core): " + ", ".join(f"{m} {s:.0f}" for m, s in seconds.items()) + ".",
+        "",
+    ]
+    return lines
+
+
+if __name__ == "__main__":
+    results = read_results(STUDY)
+    order = [f for f in ("grid", "acrobot-sd0.25", "hiv") if f in results.names("family")]
+    text = "\n".join(line for family in order for line in family_tables(results, family))
+    page = PAGE.read_text()
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+    print(text)
