@@ -76,7 +76,7 @@ def write_summary(results: Results, directory: Path) -> Path:
 def summary_table(results: Results, family: str) -> Table:
     """Mean scores of greedy episodes after some episodes, for reading."""
     title = f"{family}: score after so many episodes, mean and 95 % interval"
-    table = Table(title=title, caption=_caption(results, family), box=box.SIMPLE_HEAD, padding=(0, 1))
+    table = Table(title=title, caption=_caption(results, family), box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("method", no_wrap=True)
     several = len(results.names("variant", family=family)) > 1
     if several:
