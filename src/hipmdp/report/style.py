@@ -47,7 +47,10 @@ def style_of(method: str) -> dict[str, Any]:
     """Line settings of a method."""
     colour, marker = METHOD_STYLES.get(method, (FAINT, "."))
     line: dict[str, Any] = {"color": colour, "lw": 1.3, "label": method.replace("_", "-")}
-    return line | ({"marker": marker, "ms": 3.5} if marker else {"ls": "--"})
+    if method == "embedded":
+        # On top of others, whose larger hollow markers still show where curves coincide.
+        return line | {"marker": marker, "ms": 3, "zorder": 5}
+    return line | ({"marker": marker, "ms": 5, "mfc": "white"} if marker else {"ls": "--"})
 
 
 def save_figure(figure: Figure, directory: Path, name: str) -> list[Path]:
