@@ -44,8 +44,7 @@ def family_tables(results: Results, family: str) -> list[str]:
         for method, table in tables.items():
             if method == "embedded":
                 continue
-            both = min(len(ours), len(table))
-            first, second = ours[:both], table[:both]
+            first, second = results.pair(family, "embedded", method)
             cells = [str(paired_difference(first[..., e], second[..., e])) for e in EPISODES]
             cells += [str(estimate(probability_of_improvement, first[..., e], second[..., e])) for e in (0, 1)]
             lines.append(f"| {method} | " + " | ".join(cells) + " |")
@@ -63,7 +62,7 @@ def family_tables(results: Results, family: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    results = read_results(STUDY)
+    results = read_results(STUDY).of_length(long=False)
     order = [f for f in ("grid", "acrobot-sd0.25", "hiv") if f in results.names("family")]
     text = "\n".join(line for family in order for line in family_tables(results, family))
     page = PAGE.read_text()
