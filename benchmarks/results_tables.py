@@ -41,9 +41,7 @@ def family_tables(results: Results, family: str) -> list[str]:
         lines += ["", "Embedded minus the other, run by run, and the probability that embedded is better:", ""]
         lines += ["| against | " + " | ".join(f"after {e + 1}" for e in EPISODES) + " | P(better) after 1 | after 2 |"]
         lines += ["|---" * (len(EPISODES) + 3) + "|"]
-        for method, table in tables.items():
-            if method == "embedded":
-                continue
+        for method in [m for m in methods if m != "embedded"]:
             first, second = results.pair(family, "embedded", method)
             cells = [str(paired_difference(first[..., e], second[..., e])) for e in EPISODES]
             cells += [str(estimate(probability_of_improvement, first[..., e], second[..., e])) for e in (0, 1)]

@@ -152,3 +152,39 @@ def test_help_of_the_installed_command_shows_an_example():
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "Example: hipmdp demo" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Name at least one family"),
+        (["moon"], "Unknown family 'moon'"),
+        (["grid", "--methods", "magic"], "Unknown method of compare 'magic'"),
+        (["grid", "--instances", "test:7"], "must be written test:0 to test:1"),
+        (["grid", "--seeds", "0"], "--seeds must be at least 1"),
+        (["grid", "--preset", "papr"], "Unknown preset 'papr'. Did you mean 'paper'?"),
+        (["grid", "--executor", "slurm"], "Unknown executor 'slurm'"),
+        (["grid", "--address", "auto"], "--address and --shared are for --executor ray"),
+        (["grid", "--executor", "ray", "--jobs", "2"], "--jobs is for this machine"),
+        (["grid", "--ablations", "lr"], "Unknown ablation 'lr'"),
+        (["--extras", "everything"], "Unknown extra measurement 'everything'"),
+        (["grid", "--jobs", "0"], "jobs must be at least 1"),
+    ],
+)
+def test_bad_comparisons_are_one_sentence_and_write_nothing(monkeypatch, capsys, tmp_path, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        run(monkeypatch, "compare", *arguments)
+    assert caught.value.code == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("command", ["compare", "report"])
+def test_help_shows_an_example(command, monkeypatch, capsys):
+    with pytest.raises(SystemExit) as caught:
+        run(monkeypatch, command, "--help")
+    assert caught.value.code == 0
+    assert f"Example: hipmdp {command}" in capsys.readouterr().out
