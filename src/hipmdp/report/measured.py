@@ -64,7 +64,7 @@ def scaling_figure(measured: list[dict[str, Any]]) -> Figure:
     axes = figure.add_subplot()
     for result, colour, marker in zip(measured, (BLUE, ORANGE), "os", strict=False):
         updates = [r for r in result["rows"] if r["updated"]]
-        label = f"{result['model'].upper()} (grows with rows to the {result['exponent']:.1f})"
+        label = f"{result['model'].upper()} (exponent {result['exponent']:.1f})"
         episodes, seconds = [r["episode"] + 1 for r in updates], [r["seconds"] for r in updates]
         axes.plot(episodes, seconds, marker=marker, color=colour, ms=3, lw=1.3, label=label)
     axes.set(xlabel="episodes so far", ylabel="seconds of an episode with an update", yscale="log")
