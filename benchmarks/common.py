@@ -87,7 +87,8 @@ def mean_and_interval(values: Any) -> dict[str, float]:
 def iqm_and_interval(table: Any) -> dict[str, float]:
     """IQM of (seeds, instances) with its 95 % interval: seeds drawn anew in every instance (stratified bootstrap)."""
     told = estimate(interquartile_mean, np.asarray(table, np.float64))
-    return {"iqm": told.value, "low": told.low, "high": told.high, "mean": float(np.mean(table))}
+    low, high = (told.value if np.isnan(v) else v for v in (told.low, told.high))  # One row has no spread.
+    return {"iqm": told.value, "low": low, "high": high, "mean": float(np.mean(table))}
 
 
 def keep_better(family: Any, instance: Any, record: dict[str, Any]) -> None:
