@@ -21,7 +21,7 @@ from hipmdp.study.store import Outcome
 from hipmdp.study.summary import summary_table
 
 METHODS = ["embedded", "average", "scratch", "model_free"]
-EPISODES, TRAINING_EPISODES = 2, 400
+EPISODES, TRAINING_EPISODES = 2, 500
 SMALL = Variant("demo", dynamics=(("rounds", 8000),), transfer=(("imagined_episodes", 600), ("retunings", 0)))
 """What the demo leaves out to be done in minutes."""
 INTRODUCTION = """\
