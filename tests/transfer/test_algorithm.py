@@ -123,7 +123,7 @@ def test_ctrl_c_at_any_chunk_edge_and_the_same_bits_after(models, batch, method,
     """Ctrl-C is pressed at every `every`-th chunk edge, in the middle of imagination too, until the run is done."""
     model = models.get(method) or hipmdp.pretrain(batch, method)
     whole = meet(model, {"direction": 1.0})
-    show, edges = learn._Report.edge, 0
+    show, edges = learn._Report.show, 0
 
     def edge(self, meeting):
         nonlocal edges
@@ -132,7 +132,7 @@ def test_ctrl_c_at_any_chunk_edge_and_the_same_bits_after(models, batch, method,
             signal.raise_signal(signal.SIGINT)
         show(self, meeting)
 
-    monkeypatch.setattr(learn._Report, "edge", edge)
+    monkeypatch.setattr(learn._Report, "show", edge)
     monkeypatch.setattr(learn, "SAVE_SECONDS", 0)
     stops = 0
     while True:
