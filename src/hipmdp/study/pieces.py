@@ -1,7 +1,7 @@
 """The pieces of a study: batches, models made from them, cells that use the models. Each is one file."""
 
 import dataclasses
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ BLIND_EPISODES = 2000
 
 
 @dataclass(frozen=True)
-class Piece:
+class Piece(ABC):
     """One file of a study, and what it is made from."""
 
     setup: Setup
