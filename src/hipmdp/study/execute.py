@@ -22,30 +22,34 @@ BUSY_SECONDS = 0.5
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
+def dependencies(directory: Path, goals: Iterable[Piece]) -> dict[Piece, tuple[Piece, ...]]:
+    """Every piece after those that it needs; one that is there needs nothing any more."""
+    graph: dict[Piece, tuple[Piece, ...]] = {}
+
+    def add(piece: Piece) -> None:
+        if piece in graph:
+            return
+        needs = () if (directory / piece.path).exists() else piece.needs
+        for need in needs:
+            add(need)
+        graph[piece] = needs
+
+    for goal in goals:
+        add(goal)
+    return graph
+
+
 class Agenda:
     """Which pieces can be begun, in the order of the plan; a failure fails all that need it."""
 
     def __init__(self, directory: Path, goals: Iterable[Piece], report: Report) -> None:
         self.directory, self._report = directory, report
-        graph: dict[Piece, tuple[Piece, ...]] = {}
-        for goal in goals:
-            self._add(graph, goal)
+        graph = dependencies(directory, goals)
         self._order = {piece: i for i, piece in enumerate(graph)}
         self._sorter = TopologicalSorter(graph)
         self._sorter.prepare()
         self._ready: list[Piece] = []
         self._failed: set[Piece] = set()
-        self.pieces = list(graph)
-        """All of them, each after those that it needs."""
-
-    def _add(self, graph: dict[Piece, tuple[Piece, ...]], piece: Piece) -> None:
-        """A piece after those that it needs; one that is there needs nothing any more."""
-        if piece in graph:
-            return
-        needs = () if (self.directory / piece.path).exists() else piece.needs
-        for need in needs:
-            self._add(graph, need)
-        graph[piece] = needs
 
     def next(self) -> Piece | None:
         """The first piece that can be begun."""

@@ -6,13 +6,14 @@ and results travel through Ray, and the driver writes the files.
 
 import os
 import tempfile
+import time
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from hipmdp.data.files import output_directory, whole_file
-from hipmdp.study.execute import ONE_THREAD, Agenda, Report
+from hipmdp.study.execute import BUSY_SECONDS, ONE_THREAD, Report, dependencies
 from hipmdp.study.pieces import Piece
 from hipmdp.study.store import Outcome, error_path, perform, record_failure
 
@@ -34,7 +35,7 @@ def run_on_ray(
     try:
         results: dict[Any, Piece] = {}
         handles: dict[Piece, Any] = {}
-        for piece in Agenda(directory, goals, report).pieces:
+        for piece in dependencies(directory, goals):
             path = directory / piece.path
             if path.exists():
                 report(piece, Outcome.DONE)
@@ -101,10 +102,8 @@ def _perform_shared(directory: str, piece: Piece, cpus: int, *needs: Any) -> tup
     broken = _broken(piece, needs)
     if broken is not None:
         return Outcome.FAILED, broken
-    import time
-
     while (outcome := perform(Path(directory), piece, cpus)) is Outcome.BUSY:
-        time.sleep(1)
+        time.sleep(BUSY_SECONDS)
     return outcome, None
 
 

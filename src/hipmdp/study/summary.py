@@ -20,7 +20,7 @@ from hipmdp.study.statistics import (
 )
 
 REFERENCE = "embedded"
-WHAT = {"score": "score", "log_score": "log score", "success": "success", "learning_score": "learning score"}
+WHAT = ("score", "log_score", "success", "learning_score")
 SHOWN = (0, 1, 3, 9)
 """Episodes in the printed table."""
 
