@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from hipmdp.report.page import write_page
 from hipmdp.report.report import report as draw
 from hipmdp.study.results import read_results
 from hipmdp.study.summary import summary_table, write_summary
@@ -14,6 +15,7 @@ from hipmdp.study.summary import summary_table, write_summary
 def report(
     studies: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR")],
     out: Path | None = None,
+    html: bool = False,
 ) -> None:
     """Draw every figure that the finished cells allow, as PNG and SVG, and write the numbers behind them.
 
@@ -21,9 +23,12 @@ def report(
 
     Example: hipmdp report study long-runs --out figures
 
+    Example: hipmdp report study --html
+
     Args:
         studies: Directories that `hipmdp compare` wrote; long runs (figures 2a and 8) may have their own.
         out: Directory for the figures, results.parquet, results.csv and summary.csv; by default DIR/figures.
+        html: Also write report.html there: one page with all of it to look at, which needs no network and no server.
     """
     if not studies:
         raise ValueError("Name at least one directory that `hipmdp compare` wrote.")
@@ -38,3 +43,6 @@ def report(
         console.print(summary_table(first, name))
     console.print(f"In {target}: {', '.join(p.stem for p in figures)} (PNG and SVG)", highlight=False, soft_wrap=True)
     console.print("and results.parquet, results.csv, summary.csv", highlight=False, soft_wrap=True)
+    if html:
+        page = write_page(list(studies), target / "report.html")
+        console.print(f"To look at in a browser: {page}", highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,92 @@
+"""All that the page shows, gathered from the stored results of studies."""
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.colors import to_hex
+
+from hipmdp.families import FAMILIES
+from hipmdp.families.drawing import BLUE, GREEN, INK, ORANGE, PURPLE, RED, SKY
+from hipmdp.families.grid import BOUND
+from hipmdp.report.page.curves import ERROR, Family, groups, summary
+from hipmdp.report.page.latents import latent_maps
+from hipmdp.report.page.scenes import scene
+from hipmdp.report.style import METHOD_STYLES
+from hipmdp.study.extras import read_extras
+from hipmdp.study.record import NUMBERS, Record
+from hipmdp.study.results import Results, read_results
+from hipmdp.transfer.methods import METHODS
+
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY)
+"""For what has no colour of its own: variants, and methods of the user's."""
+SCALE_STEPS = 33
+
+
+def page_data(directories: list[Path]) -> dict[str, Any]:
+    """Everything, as JSON-ready values and arrays."""
+    everything = read_results(*directories)
+    scale = matplotlib.colormaps["cividis"](np.linspace(0, 1, SCALE_STEPS))
+    return {
+        "studies": [directory.resolve().name for directory in directories],
+        "version": version("hipmdp"),
+        "styles": {name: {"colour": colour, "marker": marker} for name, (colour, marker) in METHOD_STYLES.items()},
+        "ink": INK,
+        "palette": PALETTE,
+        "scale": [to_hex(colour) for colour in scale],
+        "families": [_family(name, everything) for name in sorted(everything.names("family"), key=_place)],
+        "uncertainty": [_uncertainty(told) for told in read_extras(directories, "uncertainty")],
+    }
+
+
+def _family(name: str, everything: Results) -> dict[str, Any]:
+    records = sorted(everything.select(family=name), key=lambda record: _place(record.facts["method"]))
+    family = Family(name, Results(records))
+    runs: dict[str, int] = {}
+    looks = scene(family.results, records[0])
+    cells = [_cell(family, record, looks["parameters"], runs) for record in records]
+    return {
+        "name": name,
+        "scene": looks,
+        "measures": family.measures | {ERROR: "error of the model"},
+        "groups": groups(family),
+        "summary": summary(family),
+        "latents": latent_maps(records),
+        "cells": cells,
+        "runs": [json.loads(text) for text in runs],
+    }
+
+
+def _place(name: str) -> int:
+    """Families and methods in our usual order, what is the user's own behind them."""
+    known = [*FAMILIES, *METHODS]
+    base = name.partition("-")[0]
+    return known.index(base) if base in known else len(known)
+
+
+def _cell(family: Family, record: Record, parameters: list[str], runs: dict[str, int]) -> dict[str, Any]:
+    """One cell; what it shares with others (settings, versions) is kept once in `runs`."""
+    theta = record.about.get("theta") or {}
+    about = json.dumps({name: record.about.get(name, {}) for name in ("settings", "versions")})
+    return {
+        **{name: record.facts[name] for name in ("method", "variant", "instance", "seed")},
+        "theta": [theta.get(name) for name in parameters],
+        "run": runs.setdefault(about, len(runs)),
+        "report": record.about.get("report", {}),
+        "peak_gb": record.about.get("peak_gb"),
+        "numbers": {
+            name: family.results.values(record, name)
+            for name in dict.fromkeys((*NUMBERS, *family.measures))
+        },
+        "states": record.states.T,
+        "actions": record.actions,
+    }  # fmt: skip
+
+
+def _uncertainty(told: dict[str, Any]) -> dict[str, Any]:
+    """The two maps of Figure 1; `variance[i][j]` is at x_i, y_j."""
+    kept = ("seed", "ratio_of_medians", "cells_seen", "cells_unseen", "variance", "red", "blue")
+    return {"bound": BOUND} | {name: told.get(name) for name in kept}
