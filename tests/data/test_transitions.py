@@ -25,6 +25,7 @@ def columns(instances=(0, 1), episodes=4, steps=3):
         "state": np.stack([rows, -rows], axis=1), "action": rows.astype(int) % 4, "reward": rows,
         "next_state": np.stack([rows + 1, -rows], axis=1), "terminated": np.zeros(len(ids), bool),
         "truncated": time == steps - 1, "instance": instance, "episode": episode, "time": time,
+        "duration": np.ones(len(ids)),
     }  # fmt: skip
 
 

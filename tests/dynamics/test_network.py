@@ -40,7 +40,7 @@ def test_the_three_roles_of_the_latent_by_hand():
 )
 def test_layer_sizes_of_the_paper(role, inputs, outputs):
     """HIV: D + |A| + |w| = 6 + 4 + 5 inputs; linear puts out |w|·D."""
-    sizes = layer_sizes(DynamicsConfig(role=role, hidden=(32, 32)), 6, 4)
+    sizes = layer_sizes(DynamicsConfig(role=role, hidden=(32, 32)), hipmdp.make("hiv").specification)
     assert sizes == (inputs, 32, 32, outputs)
     assert weight_count(sizes) == inputs * 32 + 32 + 32 * 32 + 32 + 32 * outputs + outputs
 

@@ -1,4 +1,4 @@
-"""`hipmdp adapt MODEL`: meet one new instance and learn to control it."""
+"""`hipmdp adapt MODEL`: meet one new instance and learn to control it, in its environment or from its logs."""
 
 import json
 from dataclasses import replace
@@ -10,12 +10,15 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from hipmdp.cli.adapt_logs import adapt_logs
+from hipmdp.cli.log_options import NO_LOGS, LogOptions
 from hipmdp.data.files import whole_file
 from hipmdp.data.parquet import save_transitions
 from hipmdp.families import make
 from hipmdp.families.checks import number
 from hipmdp.families.instance_sets import Instance, frozen_instance
 from hipmdp.transfer.learn import learn_policy
+from hipmdp.transfer.outlook import STEPS
 from hipmdp.transfer.run import Run
 from hipmdp.transfer.storage import load
 
@@ -23,6 +26,10 @@ from hipmdp.transfer.storage import load
 def adapt(
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")],
     instance: str | None = None,
+    columns: Annotated[LogOptions, tyro.conf.OmitArgPrefixes] = NO_LOGS,
+    only: str | None = None,
+    at: str | None = None,
+    horizon: int = STEPS,
     episodes: int = 2,
     seed: int = 0,
     reward: str = "given",
@@ -36,14 +43,24 @@ def adapt(
 
     With --out it can be interrupted (Ctrl-C) and started again: it goes on where it stopped, to the same bits.
 
+    With --logs there is no environment: the log of one new system says which system it is, what each action would lead
+    to, and, where there is a reward, what to do now. The columns are those that the model was pre-trained with.
+
     Example: hipmdp adapt hiv --instance test:3
+
+    Example: hipmdp adapt fleet.hipmdp --logs new.parquet --json answer.json
 
     Args:
         model: A model file from `hipmdp pretrain`, or grid, acrobot or hiv for the one that comes with hipmdp.
-        instance: test:3, or parameters by name (l1=1.2,m2=0.8); by default drawn from the family.
+        instance: test:3, or parameters by name (l1=1.2,m2=0.8); by default drawn from the family. With --logs: the
+            column that says which system a row is of.
+        only: With --logs: the system that is meant, where the file holds several.
+        at: With --logs: the state to ask about (1.5,-0.2); by default where the log ends.
+        horizon: With --logs: how many steps ahead to tell.
         episodes: Real episodes.
         seed: Seed of everything that is drawn.
-        reward: Inside imagination: given, learned from the logs, or true (diagnosis).
+        reward: Inside imagination: given, learned from the logs, or true (diagnosis). With --logs: learned (if it was),
+            none, or module:function, a function of (state, action, next_state) written in JAX.
         dynamics: learned, or true (diagnosis: imagine in the real environment).
         preset: default, or paper (to the letter).
         sd: Spread of the prior, where it is not the family's default (acrobot: 0.25 is the wide family).
@@ -51,6 +68,11 @@ def adapt(
         json_: File for the same numbers as JSON.
     """
     loaded = load(model)
+    if columns.logs:
+        adapt_logs(loaded, columns, instance, only, at, horizon, reward, seed, out, json_)
+        return
+    if "columns" in loaded.about:
+        raise ValueError(f"{model!r} was learned from logs and has no environment: give --logs NEW.")
     family = make(loaded.specification.family, **({} if sd is None else {"sd": sd}))
     met, known = _instance(family, instance)
     run = learn_policy(loaded, family, met, episodes, seed, None, reward, preset, out, dynamics=dynamics)

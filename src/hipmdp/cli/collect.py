@@ -29,8 +29,10 @@ def collect(
 
     Example: hipmdp collect hiv --instances 5 --episodes 500 --out hiv-batch
 
+    Example: hipmdp collect cartpole:family --instances 5 --episodes 150 --out cartpole-batch
+
     Args:
-        family: grid, acrobot or hiv.
+        family: grid, acrobot, hiv, or module:name of your own.
         instances: How many (the first of train32, or of train on grid), a set's name, or labels (test:3,test:4).
         episodes: Episodes for each instance.
         seed: Seed of everything that is drawn.
@@ -39,7 +41,7 @@ def collect(
         sd: Spread of the prior, where it is not the family's default (acrobot: 0.25 is the wide family).
         jobs: Instances learned side by side; by default the number of cores.
     """
-    directory = out or Path(f"{family}-batch")
+    directory = out or Path(f"{family.replace(':', '.')}-batch")
     options = {} if sd is None else {"sd": sd}
     batch = run_collect(make(family, **options), _parse(instances), episodes, seed, preset, directory, jobs)
     path = directory / "batch.parquet"

@@ -51,7 +51,7 @@ def compare(
     Example: hipmdp compare hiv --seeds 10 --executor ray --address auto --shared --out /shared/study
 
     Args:
-        families: grid, acrobot, hiv; options after a colon: acrobot:sd=0.25 is the wide family.
+        families: grid, acrobot, hiv; options after a colon: acrobot:sd=0.25 is the wide family. Your own: module:name.
         methods: Which ones, by default all: embedded linear average scratch model_free blind.
         instances: test (all of that set), 10 (the first ten of test), or labels (test:3,test:4).
         seeds: How many; each has its own batch and models.
@@ -78,7 +78,7 @@ def compare(
             "--jobs is for this machine; with --executor ray the cluster decides, and --cpus says how large."
         )
     if not families and not extras:
-        raise ValueError("Name at least one family: grid, acrobot or hiv.")
+        raise ValueError("Name at least one family: grid, acrobot, hiv, or module:name of your own.")
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {seeds}.")
     setups = [parse_setup(f, training, training_episodes, episodes, preset=preset, reward=reward) for f in families]

@@ -7,7 +7,8 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from hipmdp.control.network import QNetwork
 from hipmdp.families.family import AbstractFamily, Theta
-from hipmdp.families.rollout import Episode, rollouts
+from hipmdp.families.play import play
+from hipmdp.families.rollout import Episode
 
 
 class Greedy(eqx.Module):
@@ -21,8 +22,8 @@ class Greedy(eqx.Module):
 
 
 def greedy_episodes(family: AbstractFamily, network: QNetwork, thetas: Theta, keys: Key[Array, " episodes"]) -> Episode:
-    """Greedy episodes in lanes, one per key and row of `thetas`."""
-    return rollouts(family, Greedy(network), keys, thetas)
+    """Greedy episodes, one per key and row of `thetas`."""
+    return play(family, Greedy(network), keys, thetas)
 
 
 def repeat_theta(theta: Theta, count: int) -> Theta:

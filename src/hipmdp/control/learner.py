@@ -186,6 +186,11 @@ def tick(
 
     state, rows = jax.lax.scan(one, state, None, config.steps_per_phase)
     flat: Rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), rows)
+    return learn(config, state, flat), flat
+
+
+def learn(config: DDQNConfig, state: LearnerState, flat: Rows) -> LearnerState:
+    """The update phase after these rows."""
     state = state._replace(replay=replays.add(state.replay, flat.experience, flat.valid))
 
     def body(_: Any, state: LearnerState) -> LearnerState:
@@ -193,7 +198,7 @@ def tick(
 
     # A loop of no rounds where nothing happened.
     rounds = jnp.where(jnp.any(flat.valid), config.minibatches * config.lanes, 0)
-    return jax.lax.fori_loop(0, rounds, body, state), flat
+    return jax.lax.fori_loop(0, rounds, body, state)
 
 
 @eqx.filter_jit(donate="all-except-first")

@@ -21,9 +21,15 @@ DEFAULT: dict[str, DDQNConfig] = {
     "hiv": replace(PAPER["hiv"], squash=1e-2),
 }
 PRESETS = {"paper": PAPER, "default": DEFAULT}
+PLAIN = {
+    "paper": DDQNConfig(),
+    # Nobody knows how long episodes of an unknown system are: one update per step learns from short ones too.
+    "default": DDQNConfig(hidden=(128, 128), minibatches=10, epsilon_decay=0.97, epsilon_floor=0.05),
+}
+"""For a system of the user's own (measured on CartPole: docs/your-environment.md)."""
 
 
 def preset(name: str, specification: Specification) -> DDQNConfig:
     """The settings `name` for a family, with the family's γ; a system of the user's own takes plain values."""
-    config = PRESETS[known_name("preset", name, PRESETS)].get(specification.family, DDQNConfig())
+    config = PRESETS[known_name("preset", name, PRESETS)].get(specification.family, PLAIN[name])
     return replace(config, discount=specification.discount)

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from hipmdp.control import learner
+from hipmdp.control import host, learner
 from hipmdp.control.config import DDQNConfig
 from hipmdp.control.learner import LearnerState, Rows
 from hipmdp.control.network import QNetwork
+from hipmdp.families.host import HostFamily
 from hipmdp.families.rollout import Environment
 from hipmdp.families.specification import Specification
 
@@ -75,10 +76,12 @@ def train(
 ) -> Iterator[Chunk]:
     """Run chunks of `ticks` ticks until `episodes` episodes (counted from the very first) are done.
 
-    The state of a chunk is donated to the next one: copy what must outlive it.
+    The state of a chunk is donated to the next one: copy what must outlive it. With a family that Python steps, a chunk
+    also ends the episodes that are under way.
     """
+    run: Any = host.run_ticks if isinstance(environment, HostFamily) else learner.run_ticks
     while not finished(state, episodes):
-        state, rows = learner.run_ticks(config, environment, contexts, state, episodes, ticks)
+        state, rows = run(config, environment, contexts, state, episodes, ticks)
         valid = np.asarray(rows.valid).reshape(-1)
         kept: Rows = jax.tree.map(lambda leaf, valid=valid: np.asarray(leaf).reshape(-1, *leaf.shape[2:])[valid], rows)
         yield Chunk(state, kept)

@@ -8,6 +8,7 @@ the leaves, little-endian, one after the other
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,12 +21,33 @@ from hipmdp.data.files import whole_file
 
 SCHEMA = 1
 Tree = TypeVar("Tree")
+_DTYPES = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"}
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError, MemoryError)
+"""What a header that lies can lead to."""
+
+
+def _is_key(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _to_array(leaf: Any) -> np.ndarray:
-    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        leaf = jax.random.key_data(leaf)
-    return np.asarray(leaf)
+    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+
+
+def _expected(leaf: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of a template's leaf, which may have no values."""
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf.shape, np.dtype(leaf.dtype)
+    array = _to_array(leaf)
+    return array.shape, array.dtype
+
+
+def _leaf_shape(leaf: dict[str, Any]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """What the header says of one leaf."""
+    shape = tuple(leaf["shape"])
+    if leaf["dtype"] not in _DTYPES or any(type(side) is not int or side < 0 for side in shape):
+        raise ValueError
+    return shape, np.dtype(leaf["dtype"])
 
 
 def save_checkpoint(path: Path, kind: str, tree: Any, meta: dict[str, Any]) -> None:
@@ -58,14 +80,14 @@ def load_checkpoint(path: Path, kind: str, template: Callable[[dict[str, Any]], 
             f"{what} has schema {int(words[2])}; this hipmdp reads up to {SCHEMA}: install a newer hipmdp."
         )
     length, _, rest = rest.partition(b"\n")
-    if not length.isdigit() or len(rest) < int(length):
+    if not length.isdigit() or len(length) > 12 or len(rest) < int(length):
         raise ValueError(f"{what} is truncated.")
     try:
         header = json.loads(rest[: int(length)])
-        shapes = [(tuple(leaf["shape"]), np.dtype(leaf["dtype"])) for leaf in header["leaves"]]
+        shapes = [_leaf_shape(leaf) for leaf in header["leaves"]]
         checksum, meta = header["checksum"], header["meta"]
-        sizes = [int(np.prod(shape, dtype=np.int64)) * dtype.itemsize for shape, dtype in shapes]
-    except (ValueError, KeyError, TypeError):
+        sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in shapes]
+    except _DAMAGE:
         raise ValueError(f"The header of {what} is damaged.") from None
     payload = rest[int(length) :]
     if len(payload) < sum(sizes):
@@ -74,16 +96,14 @@ def load_checkpoint(path: Path, kind: str, template: Callable[[dict[str, Any]], 
         raise ValueError(f"{what} is damaged: its checksum does not match.")
     try:
         leaves, treedef = jax.tree.flatten(template(meta))
-    except (KeyError, TypeError, ValueError):
+    except _DAMAGE:
         raise ValueError(f"The header of {what} is damaged.") from None
-    if [(a.shape, a.dtype) for a in map(_to_array, leaves)] != shapes:
+    if [_expected(leaf) for leaf in leaves] != shapes:
         raise ValueError(f"{what} was written with other settings: its arrays have other shapes.")
     result, start = [], 0
     for leaf, (shape, dtype), size in zip(leaves, shapes, sizes, strict=True):
         array = np.frombuffer(payload, dtype.newbyteorder("<"), offset=start, count=size // dtype.itemsize)
         value = jnp.asarray(array.reshape(shape).astype(dtype))
-        if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            value = jax.random.wrap_key_data(value)
-        result.append(value)
+        result.append(jax.random.wrap_key_data(value) if _is_key(leaf) else value)
         start += size
     return jax.tree.unflatten(treedef, result), meta

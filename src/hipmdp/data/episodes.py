@@ -12,7 +12,8 @@ def episodes_to_transitions(family: AbstractFamily, lived: Episode, theta: Theta
     lanes, horizon = np.asarray(lived.valid).shape
     time_, lane = np.arange(horizon), np.arange(lanes)
     valid = np.asarray(lived.valid)
-    last = np.broadcast_to(time_ == horizon - 1, valid.shape)
+    # Time is up at the horizon, or earlier where a Gymnasium environment says so.
+    last = valid & ~np.pad(valid, ((0, 0), (0, 1)))[:, 1:]
     columns = {
         "state": np.asarray(lived.states)[valid],
         "action": np.asarray(lived.actions)[valid],

@@ -33,6 +33,7 @@ def save_transitions(transitions: Transitions, path: str | Path) -> None:
         "schema": SCHEMA,
         "specification": transitions.specification.to_dict(),
         "thetas": {str(i): theta for i, theta in transitions.thetas.items()},
+        "names": {str(i): name for i, name in transitions.names.items()},
     }
     table = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(header).encode()})
     if not path.parent.is_dir():
@@ -66,10 +67,13 @@ def load_transitions(path: str | Path) -> Transitions:
     try:
         specification = Specification.from_dict(header["specification"])
         thetas = {int(i): theta for i, theta in header["thetas"].items()}
+        names = {int(i): str(name) for i, name in header.get("names", {}).items()}
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ValueError(f"The header of {str(path)!r} is damaged.") from None
     columns: dict[str, Any] = {}
     for column in COLUMNS:
+        if column == "duration" and column not in table.column_names:
+            continue  # Files of the first versions: all steps alike.
         parts = (
             [f"{column}.{name}" for name in specification.state_names]
             if column in ("state", "next_state")
@@ -80,4 +84,4 @@ def load_transitions(path: str | Path) -> Transitions:
                 raise ValueError(f"{str(path)!r} lacks the column {part!r}.")
         arrays = [table.column(part).to_numpy() for part in parts]
         columns[column] = np.stack(arrays, axis=1) if column in ("state", "next_state") else arrays[0]
-    return Transitions(specification, columns, thetas)
+    return Transitions(specification, columns, thetas, names)

@@ -7,10 +7,13 @@ import numpy as np
 
 from hipmdp.families.specification import Specification
 
-COLUMNS = ("state", "action", "reward", "next_state", "terminated", "truncated", "instance", "episode", "time")
+COLUMNS = (
+    "state", "action", "reward", "next_state", "terminated", "truncated", "instance", "episode", "time", "duration",
+)  # fmt: skip
 _DTYPES = {
     "state": np.float32, "action": np.int32, "reward": np.float32, "next_state": np.float32,
     "terminated": np.bool_, "truncated": np.bool_, "instance": np.int32, "episode": np.int32, "time": np.int32,
+    "duration": np.float32,
 }  # fmt: skip
 
 
@@ -18,7 +21,8 @@ class Transitions:
     """A log: one row per transition. Immutable; `extended` shares what is already there instead of copying it.
 
     Columns are NumPy arrays by name: `state` and `next_state` (n, D), `action`, `reward`, `terminated` (the MDP ended),
-    `truncated` (time was up), and the ids `instance` and `episode` (unique within an instance) with the step `time`.
+    `truncated` (time was up), the ids `instance` and `episode` (unique within an instance) with the step `time`, and
+    `duration`, how long the step took (one, unless it is given).
     """
 
     def __init__(
@@ -26,13 +30,18 @@ class Transitions:
         specification: Specification,
         columns: dict[str, Any],
         thetas: dict[int, dict[str, float]] | None = None,
+        names: dict[int, str] | None = None,
     ) -> None:
-        """Check and hold `columns`; `thetas` may tell θ by instance id, where it is known (for analysis only)."""
+        """Check and hold `columns`.
+
+        By instance id, `thetas` may tell θ where it is known (for analysis only), and `names` what people call it.
+        """
         self.specification = specification
-        self.thetas = dict(thetas or {})
+        self.thetas, self.names = dict(thetas or {}), dict(names or {})
         self._chunks: tuple[dict[str, np.ndarray], ...] = (_checked(specification, columns),)
         self._joined: dict[str, np.ndarray] | None = None
         self._ids: set[tuple[int, int]] | None = None
+        self._instances: list[int] | None = None
 
     def __len__(self) -> int:
         return sum(len(chunk["action"]) for chunk in self._chunks)
@@ -51,7 +60,13 @@ class Transitions:
     @property
     def instances(self) -> list[int]:
         """The instance ids, sorted."""
-        return sorted({int(i) for chunk in self._chunks for i in np.unique(chunk["instance"])})
+        if self._instances is None:
+            self._instances = sorted({int(i) for chunk in self._chunks for i in np.unique(chunk["instance"])})
+        return list(self._instances)
+
+    def name(self, instance: int) -> str:
+        """What people call an instance; its number, where nobody has said."""
+        return self.names.get(instance, str(instance))
 
     @property
     def episode_count(self) -> int:
@@ -74,7 +89,11 @@ class Transitions:
         for instance, theta in more.thetas.items():
             if self.thetas.get(instance, theta) != theta:
                 raise ValueError(f"The two logs give instance {instance} different parameters: use `renumbered`.")
-        longer = _from_chunks(self.specification, (*self._chunks, *more._chunks), {**self.thetas, **more.thetas})
+        for instance, name in more.names.items():
+            if self.names.get(instance, name) != name:
+                raise ValueError(f"The two logs give instance {instance} different names: use `renumbered`.")
+        told = {**self.thetas, **more.thetas}, {**self.names, **more.names}
+        longer = _from_chunks(self.specification, (*self._chunks, *more._chunks), *told)
         longer._ids = self._episode_ids() | more._episode_ids()
         return longer
 
@@ -82,7 +101,9 @@ class Transitions:
         """The same log with its instances called `first`, `first` + 1, … in order."""
         new = {old: first + k for k, old in enumerate(self.instances)}
         columns = {**self._columns(), "instance": np.vectorize(new.__getitem__, otypes=[np.int32])(self.instance)}
-        return _from_chunks(self.specification, (columns,), {new[i]: theta for i, theta in self.thetas.items()})
+        thetas = {new[i]: theta for i, theta in self.thetas.items()}
+        names = {new[i]: name for i, name in self.names.items()}
+        return _from_chunks(self.specification, (columns,), thetas, names)
 
     def _episode_ids(self) -> set[tuple[int, int]]:
         if self._ids is None:
@@ -94,7 +115,9 @@ class Transitions:
         """The rows where `mask` holds (or that it indexes)."""
         columns = {name: column[mask] for name, column in self._columns().items()}
         kept = {int(i) for i in np.unique(columns["instance"])}
-        return _from_chunks(self.specification, (columns,), {i: t for i, t in self.thetas.items() if i in kept})
+        thetas = {i: theta for i, theta in self.thetas.items() if i in kept}
+        names = {i: name for i, name in self.names.items() if i in kept}
+        return _from_chunks(self.specification, (columns,), thetas, names)
 
     def of_instance(self, instance: int) -> "Transitions":
         """The rows of one instance."""
@@ -147,12 +170,15 @@ class Transitions:
 
 
 def _from_chunks(
-    specification: Specification, chunks: tuple[dict[str, np.ndarray], ...], thetas: dict[int, dict[str, float]]
+    specification: Specification,
+    chunks: tuple[dict[str, np.ndarray], ...],
+    thetas: dict[int, dict[str, float]],
+    names: dict[int, str],
 ) -> Transitions:
     """Without checking again what was checked before."""
     result = Transitions.__new__(Transitions)
-    result.specification, result.thetas, result._chunks = specification, thetas, chunks
-    result._joined, result._ids = None, None
+    result.specification, result.thetas, result.names, result._chunks = specification, thetas, names, chunks
+    result._joined, result._ids, result._instances = None, None, None
     return result
 
 
@@ -161,6 +187,7 @@ def _listed(ids: list[int]) -> str:
 
 
 def _checked(specification: Specification, columns: dict[str, Any]) -> dict[str, np.ndarray]:
+    columns = {"duration": np.ones(len(columns.get("action", ())), np.float32), **columns}
     missing = [name for name in COLUMNS if name not in columns]
     if missing:
         raise ValueError(f"Transitions need the column {missing[0]!r}; given are {', '.join(columns) or 'none'}.")
@@ -203,6 +230,9 @@ def _checked(specification: Specification, columns: dict[str, Any]) -> dict[str,
             row = int(order[1:][same][0])
             i, e, t = keys[row]
             raise ValueError(f"Row {row} repeats time {t} of episode {e} of instance {i}; each must be unique.")
+    if count and float(result["duration"].min()) <= 0:
+        row = int(np.argmin(result["duration"]))
+        raise ValueError(f"Column 'duration' must be positive, but row {row} is {result['duration'][row]:g}.")
     both = result["terminated"] & result["truncated"]
     if both.any():
         row = int(np.flatnonzero(both)[0])

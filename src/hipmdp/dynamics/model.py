@@ -61,7 +61,7 @@ class Dynamics(eqx.Module):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Units of every layer."""
-        return layer_sizes(self.config, self.specification.state_size, self.specification.action_count)
+        return layer_sizes(self.config, self.specification)
 
     @property
     def latent_prior(self) -> Gaussian:
@@ -87,16 +87,25 @@ class Dynamics(eqx.Module):
         self.check(transitions)
         count = len(transitions)
         change = state_changes(transitions).astype(np.float32)
-        columns = padded((transitions.state, transitions.action, change), padded_size(count))
+        columns = padded((transitions.state, transitions.action, transitions.duration, change), padded_size(count))
         features, target = _standardised(self, *columns)
         if instance is None:
             instance = jnp.asarray(np.zeros(count, np.int32))
         return Rows(jnp.asarray(np.asarray(features)[:count]), jnp.asarray(np.asarray(target)[:count]), instance)
 
-    def features(self, state: Float[Array, "rows state"], action: Int[Array, " rows"]) -> Float[Array, "rows features"]:
-        """The network's inputs, without latents."""
-        count = self.specification.action_count
-        return jax.vmap(lambda s, a: self.scaling.features(s, a, count))(state, action)
+    def features(
+        self, state: Float[Array, " state"], action: Int[Array, ""], duration: Float[Array, ""] | None = None
+    ) -> Float[Array, " features"]:
+        """The network's inputs for one row, without latent and z; a step of typical duration, unless it is given.
+
+        Where durations Δt differ, log(Δt / typical Δt) is one of the inputs: zero in imagination.
+        """
+        features = self.scaling.features(state, action, self.specification.action_count)
+        if not self.specification.timed:
+            return features
+        share = jnp.ones((), jnp.float32) if duration is None else duration / (self.specification.step or 1.0)
+        # Rows that only fill up have no duration.
+        return jnp.append(features, jnp.log(jnp.where(share > 0, share, 1)))
 
     def draw_weights(self, key: PRNGKeyArray, draws: int) -> Float[Array, "draws weights"]:
         """Weights from q(W): `draws` functions that the data allow."""
@@ -122,7 +131,7 @@ def new_dynamics(
 ) -> Dynamics:
     """An untrained model for that many instances."""
     weight_key, latent_key = jax.random.split(key)
-    sizes = layer_sizes(config, specification.state_size, specification.action_count)
+    sizes = layer_sizes(config, specification)
     count = weight_count(sizes)
     posterior = MeanField(initial_mean(sizes, key=weight_key), jnp.full(count, config.initial_rho, jnp.float32))
     prior = Gaussian(jnp.zeros(count, jnp.float32), jnp.full(count, config.prior_variance, jnp.float32))
@@ -147,8 +156,10 @@ def padded(arrays: Any, size: int) -> Any:
 
 
 @eqx.filter_jit
-def _standardised(dynamics: Dynamics, state: Array, action: Array, change: Array) -> tuple[Array, Array]:
-    return dynamics.features(state, action), jax.vmap(dynamics.scaling.standardised)(change)
+def _standardised(
+    dynamics: Dynamics, state: Array, action: Array, duration: Array, change: Array
+) -> tuple[Array, Array]:
+    return jax.vmap(dynamics.features)(state, action, duration), jax.vmap(dynamics.scaling.standardised)(change)
 
 
 @eqx.filter_jit
@@ -187,8 +198,15 @@ def predict(
     latent: Any,
     seed: int = 0,
     draws: int = 50,
+    duration: Any = None,
 ) -> Prediction:
-    """Mean and variances of s' − s for rows of states and actions, under one latent or one per row."""
-    features = dynamics.features(jnp.asarray(state, jnp.float32), jnp.asarray(action, jnp.int32))
+    """Mean and variances of s' − s for rows of states and actions, under one latent or one per row.
+
+    `duration` of each step, where steps differ; by default the typical one.
+    """
+    rows = [jnp.asarray(state, jnp.float32), jnp.asarray(action, jnp.int32)]
+    if duration is not None:
+        rows.append(jnp.asarray(duration, jnp.float32))
+    features = jax.vmap(dynamics.features)(*rows)
     latents = jnp.broadcast_to(jnp.asarray(latent, jnp.float32), (features.shape[0], np.shape(latent)[-1]))
     return _predict(dynamics, features, latents, jax.random.key(seed), draws)

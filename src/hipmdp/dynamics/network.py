@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hipmdp.dynamics.config import DynamicsConfig, LatentRole
+from hipmdp.families.specification import Specification
 
 
 class Gaussian(NamedTuple):
@@ -44,11 +45,13 @@ class MeanField(eqx.Module):
         return self.mean + jnp.sqrt(self.variance(prior)) * normals
 
 
-def layer_sizes(config: DynamicsConfig, state_size: int, action_count: int) -> tuple[int, ...]:
+def layer_sizes(config: DynamicsConfig, specification: Specification) -> tuple[int, ...]:
     """Units of every layer, from the input to the output."""
+    state_size = specification.state_size
     latent = config.latent_size if config.role is LatentRole.EMBEDDED else 0
     outputs = config.latent_size * state_size if config.role is LatentRole.LINEAR else state_size
-    return (state_size + action_count + latent + int(config.stochastic_input), *config.hidden, outputs)
+    more = int(specification.timed) + int(config.stochastic_input)
+    return (state_size + specification.action_count + more + latent, *config.hidden, outputs)
 
 
 def weight_count(sizes: tuple[int, ...]) -> int:
@@ -89,7 +92,7 @@ def predicted_change(
     features: Float[Array, " features"],
     latent: Float[Array, " latent"],
 ) -> Float[Array, " state"]:
-    """The standardised state difference for one row; `features` are s, one-hot a (and z)."""
+    """The standardised state difference for one row; `features` are s, one-hot a (the duration, and z)."""
     if role is LatentRole.EMBEDDED:
         return forward(sizes, weights, jnp.concatenate([features, latent]))
     outputs = forward(sizes, weights, features)

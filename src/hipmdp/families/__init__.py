@@ -1,4 +1,4 @@
-"""The MDPs: what a HiP-MDP family is, the three of the paper, and the same as Gymnasium environments."""
+"""The MDPs: what a HiP-MDP family is, the three of the paper, users' own, and Gymnasium both ways."""
 
 import dataclasses
 from typing import Any
@@ -8,15 +8,30 @@ from hipmdp.families.checks import known_name
 from hipmdp.families.family import AbstractFamily
 from hipmdp.families.grid import Grid
 from hipmdp.families.hiv import HIV
+from hipmdp.families.loading import load_family
 
 FAMILIES: dict[str, type[AbstractFamily]] = {"grid": Grid, "acrobot": Acrobot, "hiv": HIV}
 """Every registered family by name."""
 
 
 def make(name: str, **options: Any) -> AbstractFamily:
-    """A family by name: `make("grid", beta=0.1)`, `make("acrobot", sd=0.25)`, `make("hiv", vary="all")`."""
-    family = FAMILIES[known_name("family", name, FAMILIES)]
-    fields = [field.name for field in dataclasses.fields(family)]
+    """A family by name: `make("grid", beta=0.1)`, `make("acrobot", sd=0.25)`, `make("hiv", vary="all")`.
+
+    `make("module:name")` is one of your own: a class that follows `AbstractFamily` (which takes the options), an
+    instance, or what `gymnasium_family` returned; the module is imported from the current directory or the Python path.
+    """
+    if isinstance(name, str) and ":" in name:
+        found = load_family(name)
+    else:
+        found = FAMILIES[known_name("family", name, [*FAMILIES, "module:name"])]
+    if not isinstance(found, type):
+        if options:
+            raise ValueError(f"{name} is made already and takes no options, got {', '.join(options)}.")
+        return found
+    fields = [field.name for field in dataclasses.fields(found)]
     for option in options:
         known_name(f"option of {name}", option, fields)
-    return family(**options)
+    try:
+        return found(**options)
+    except TypeError as error:
+        raise ValueError(f"{name} cannot be made: {error}") from None

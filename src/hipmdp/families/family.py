@@ -6,7 +6,7 @@ lanes of episodes are a `vmap` over states and keys.
 """
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -102,6 +102,16 @@ class AbstractFamily(eqx.Module):
     def evaluation_episodes(self) -> int:
         """Episodes behind a greedy return: 20, or 1 where every episode is the same."""
         return 1 if self.fixed_start else 20
+
+    @property
+    def knows_reward(self) -> bool:
+        """Whether `reward` and `terminated` can be asked; where not, imagination must learn them."""
+        return True
+
+    @property
+    def given_sets(self) -> Mapping[str, Sequence[Mapping[str, float]]]:
+        """Frozen instance sets of your own family, θ by name; sets that are not given are drawn, always alike."""
+        return {}
 
     @property
     def name(self) -> str:

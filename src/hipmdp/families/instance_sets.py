@@ -2,10 +2,12 @@
 
 One file per family, `instances/<family>.json`; the wide acrobot (sd 0.25) has its own. Each instance holds θ by
 name, the mean returns of the random policy and of the best constant action, the best known one, and its source.
+A family of users' own has the sets it gives; others are drawn, always alike, and nobody knows returns on them.
 """
 
 import functools
 import json
+import math
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -19,6 +21,11 @@ from hipmdp.families.checks import known_name
 from hipmdp.families.family import AbstractFamily, Theta
 from hipmdp.families.grid import Grid
 from hipmdp.families.hiv import HIV
+
+OWN_SIZES = {"train": 5, "train32": 32, "test": 20}
+"""Sizes of the sets that are drawn for a family of users' own."""
+OWN_KEYS = {"train": 1, "train32": 1, "test": 2}
+"""Key streams of these draws: `train` is the beginning of `train32`."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +43,18 @@ class Instance:
     scripted: float
     """Mean undiscounted return of the family's scripted rule (`hipmdp.families.scripted`)."""
     best_known: float
-    """Best mean undiscounted return known."""
+    """Best mean undiscounted return known; NaN (as all returns are) where nobody has looked for one."""
     source: dict[str, Any]
     """How the best known return was found: method, seed, date, command."""
 
+    @property
+    def is_scored(self) -> bool:
+        """Whether a best return is known; otherwise a score is the plain return."""
+        return not math.isnan(self.best_known)
+
     def score(self, value: float) -> float:
-        """(R − R_random) / (R_best_known − R_random)."""
-        return (value - self.random) / (self.best_known - self.random)
+        """(R − R_random) / (R_best_known − R_random); R where no best return is known."""
+        return (value - self.random) / (self.best_known - self.random) if self.is_scored else value
 
 
 def file_name(family: AbstractFamily) -> str:
@@ -75,6 +87,8 @@ def frozen_instances(family: AbstractFamily, name: str) -> list[Instance]:
 @functools.cache
 def _members(family: AbstractFamily, name: str) -> tuple[Instance, ...]:
     """Kept, because a θ is many small arrays, and studies ask for the same ones again and again."""
+    if type(family) not in (Grid, Acrobot, HIV):
+        return tuple(unscored(f"{name}:{i}", theta) for i, theta in enumerate(_own(family, name)))
     sets = _read(file_name(family))["sets"]
     rows = sets[known_name(f"instance set of {family.name}", name, sets)]
     return tuple(
@@ -89,6 +103,27 @@ def _members(family: AbstractFamily, name: str) -> tuple[Instance, ...]:
         )
         for i, row in enumerate(rows)
     )
+
+
+def unscored(label: str, theta: Theta = None) -> Instance:
+    """An instance on which no returns are known."""
+    return Instance(label, theta, math.nan, math.nan, math.nan, math.nan, {})
+
+
+def _own(family: AbstractFamily, name: str) -> list[Theta]:
+    """The set `name` of a family of users' own: given, or drawn."""
+    given = family.given_sets
+    known_name(f"instance set of {family.name}", name, {**OWN_SIZES, **given})
+    if name in given:
+        return [family.theta(values) for values in given[name]]
+    stacked = family.draw_instances(jax.random.fold_in(jax.random.key(2017), OWN_KEYS[name]), OWN_SIZES[name])
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(OWN_SIZES[name])]
+
+
+def training_pool(family: AbstractFamily) -> str:
+    """The set of which a number of training instances are the first so many: `train32`, where there is one."""
+    only_train = "train" in family.given_sets and "train32" not in family.given_sets
+    return "train" if only_train or type(family) is Grid else "train32"
 
 
 def resolve_instance(family: AbstractFamily, instance: Any, key: PRNGKeyArray) -> Theta:
@@ -116,7 +151,7 @@ def resolve_instances(family: AbstractFamily, instances: Any, key: PRNGKeyArray)
     if isinstance(instances, bool) or instances is None:
         raise ValueError(f"instances must be a number, the name of a set or a list, got {instances!r}.")
     if isinstance(instances, int):
-        members = frozen_instances(family, "train" if family.name == "grid" else "train32")
+        members = frozen_instances(family, training_pool(family))
         if not 1 <= instances <= len(members):
             raise ValueError(f"instances of {family.name} must be between 1 and {len(members)}, got {instances}.")
         return [member.theta for member in members[:instances]]

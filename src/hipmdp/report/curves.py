@@ -24,8 +24,10 @@ def comparison_figure(results: Results, family: str) -> Figure | None:
     figure = new_figure()
     axes = figure.add_subplot()
     draw_curves(axes, tables)
-    axes.set(xlabel="real episodes", ylabel="score of the greedy policy", title=_title(family, tables))
-    axes.set_ylim(_floor(tables), 1.06)
+    measure = results.measure(family)
+    axes.set(xlabel="real episodes", ylabel=f"{measure} of the greedy policy", title=_title(family, tables))
+    if measure == "score":
+        axes.set_ylim(_floor(tables), 1.06)
     _legend(figure, axes)
     return figure
 
@@ -60,7 +62,7 @@ def long_figure(results: Results, family: str) -> Figure | None:
         kernel = np.ones(SMOOTH) / SMOOTH
         smooth = np.convolve(curve, kernel, mode="valid")
         axes.plot(np.arange(len(smooth)) + SMOOTH, smooth, **(style_of(method) | {"marker": ""}))
-    axes.set(xlabel="real episodes", ylabel=f"score, mean of {SMOOTH} episodes", title=family)
+    axes.set(xlabel="real episodes", ylabel=f"{results.measure(family)}, mean of {SMOOTH} episodes", title=family)
     tidy(axes)
     _legend(figure, axes)
     return figure

@@ -41,13 +41,18 @@ def report(directories: list[Path], out: Path) -> list[Path]:
         short, long = everything.of_length(long=False), everything.of_length(long=True)
         for family in everything.names("family"):
             base = family.partition("-")[0]
-            number, error = NUMBERS[base]
-            keep(SCENES[base](everything, family), f"figure{number}a-{family}")
-            keep(comparison_figure(short, family), f"figure{number}b-{family}")
-            keep(error_figure(short, family), f"figure{error}-{family}")
+            if base in NUMBERS:
+                number, error = NUMBERS[base]
+                keep(SCENES[base](everything, family), f"figure{number}a-{family}")
+                keep(comparison_figure(short, family), f"figure{number}b-{family}")
+                keep(error_figure(short, family), f"figure{error}-{family}")
+            else:
+                # A family of users' own: the paper has no figures of it.
+                keep(comparison_figure(short, family), f"comparison-{family}")
+                keep(error_figure(short, family), f"error-{family}")
             if len(short.names("variant", family=family)) > 1:
                 keep(ablation_figure(short, family), f"ablations-{family}")
-            keep(long_figure(long, family), f"figure8-{family}")
+            keep(long_figure(long, family), f"{'figure8' if base in NUMBERS else 'long'}-{family}")
         # One seed is enough: the last measured of each model.
         scaling = list({told["model"]: told for told in read_extras(directories, "scaling")}.values())
         if scaling:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hipmdp.families.checks import known_name
-from hipmdp.families.instance_sets import frozen_instances
+from hipmdp.families.instance_sets import frozen_instances, training_pool
 from hipmdp.study.setup import Setup, Variant
 
 ABLATIONS: dict[str, tuple[Variant, ...]] = {
@@ -23,7 +23,8 @@ draws (the mean over 50 weight draws, a single draw, the fitted w_b alone; plain
 
 def ablated(setup: Setup, names: list[str]) -> list[Setup]:
     """The plain setup first, then each variant that makes sense in this family."""
-    members = len(frozen_instances(setup.make(), "train" if setup.family == "grid" else "train32"))
+    family = setup.make()
+    members = len(frozen_instances(family, training_pool(family)))
     setups = [setup]
     for name in names:
         for variant in ABLATIONS[known_name("ablation", name, ABLATIONS)]:

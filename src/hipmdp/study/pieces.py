@@ -6,18 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from hipmdp.data.parquet import load_transitions, save_transitions
 from hipmdp.dynamics.presets import preset as dynamics_preset
 from hipmdp.families.checks import known_name
-from hipmdp.families.instance_sets import frozen_instances
+from hipmdp.families.family import AbstractFamily
+from hipmdp.families.host import HostFamily
+from hipmdp.families.instance_sets import frozen_instances, resolve_instances, training_pool
 from hipmdp.study.record import write_record
 from hipmdp.study.setup import PLAIN, Setup, Variant
 from hipmdp.transfer.algorithm import evaluate
-from hipmdp.transfer.blind import train_blind
+from hipmdp.transfer.blind import LOOKS, train_blind
 from hipmdp.transfer.collect import collect
 from hipmdp.transfer.config import PRESETS
 from hipmdp.transfer.config import preset as transfer_preset
-from hipmdp.transfer.learn import learn_policy
+from hipmdp.transfer.learn import check_imagination, learn_policy
 from hipmdp.transfer.methods import BLIND, METHODS
 from hipmdp.transfer.pretrain import pretrain
 from hipmdp.transfer.rewards import REWARDS
@@ -98,7 +102,9 @@ class ModelPiece(Piece):
         """Train it."""
         setup = self.setup
         if METHODS[self.method] is BLIND:
-            model = train_blind(setup.make(), setup.training, BLIND_EPISODES, self.seed, setup.preset, quiet=True)
+            family = setup.make()
+            episodes = _blind_episodes(family, setup)
+            model = train_blind(family, setup.training, episodes, self.seed, setup.preset, quiet=True)
         else:
             batch = load_transitions(inputs[0])
             config = dynamics_preset(setup.preset, batch.specification)
@@ -158,6 +164,13 @@ class CellPiece(Piece):
         }
 
 
+def _blind_episodes(family: AbstractFamily, setup: Setup) -> int:
+    """Where Python takes the steps: as many as there are in the batch, so that both have cost the same."""
+    if not isinstance(family, HostFamily):
+        return BLIND_EPISODES
+    return max(LOOKS, setup.training_episodes * len(resolve_instances(family, setup.training, jax.random.key(0))))
+
+
 def plan(setups: list[Setup], methods: list[str], instances: dict[str, list[str]], seeds: list[int]) -> list[CellPiece]:
     """All cells, seed by seed: what is there early says something about every method."""
     for method in methods:
@@ -165,6 +178,8 @@ def plan(setups: list[Setup], methods: list[str], instances: dict[str, list[str]
     for setup in setups:
         known_name("reward", setup.reward, REWARDS)
         known_name("preset", setup.preset, PRESETS)
+        if any(METHODS[method].role is not None for method in methods):
+            check_imagination(setup.make(), setup.reward)
     return [
         CellPiece(_trained(setup), seed, method, instance)
         for setup in setups
@@ -184,6 +199,6 @@ def _trained(setup: Setup) -> Setup:
     count = setup.variant.training
     if count is None:
         return setup
-    everybody = "train" if setup.family == "grid" else "train32"
+    everybody = training_pool(setup.make())
     whole = count == len(frozen_instances(setup.make(), everybody))
     return dataclasses.replace(setup, training=everybody if whole else count)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from hipmdp.data.files import whole_file
 from hipmdp.families import make
 from hipmdp.families.family import AbstractFamily
-from hipmdp.families.instance_sets import Instance, frozen_instance
+from hipmdp.families.instance_sets import Instance, frozen_instance, unscored
 from hipmdp.study.record import NUMBERS, Record, read_record
 from hipmdp.study.setup import PLAIN
 from hipmdp.transfer.methods import METHODS
@@ -31,11 +31,18 @@ class Results:
 
     @cached_property
     def known(self) -> dict[tuple[str, str], Instance]:
-        """The frozen instances met, by family and label."""
-        return {
-            (r.facts["family"], r.facts["instance"]): frozen_instance(self.family(r), r.facts["instance"])
-            for r in self.records
-        }
+        """The frozen instances met, by family and label; of a family of users' own only the label is needed."""
+        return {(r.facts["family"], r.facts["instance"]): self._instance(r) for r in self.records}
+
+    def _instance(self, record: Record) -> Instance:
+        own = ":" in record.about["settings"]["setup"]["family"]
+        label = record.facts["instance"]
+        return unscored(label) if own else frozen_instance(self.family(record), label)
+
+    def measure(self, family: str) -> str:
+        """What "score" means for a family: "score"; "return" where no best returns are known."""
+        known = [instance for (name, _), instance in self.known.items() if name == family]
+        return "score" if all(instance.is_scored for instance in known) else "return"
 
     def family(self, record: Record) -> AbstractFamily:
         """The family of a cell."""
@@ -57,15 +64,17 @@ class Results:
         return [m for m in ordered if self.table(family, m, "score", variant).size]
 
     def scores(self, record: Record, column: str = "greedy_return") -> np.ndarray:
-        """(R − R_random) / (R_best_known − R_random) of every episode."""
+        """(R − R_random) / (R_best_known − R_random) of every episode; R where no best is known."""
         instance = self.known[record.facts["family"], record.facts["instance"]]
+        if not instance.is_scored:
+            return record.numbers[column]
         return (record.numbers[column] - instance.random) / (instance.best_known - instance.random)
 
     def log_scores(self, record: Record) -> np.ndarray:
-        """The same of log10 returns: HIV's span powers of ten. NaN where random returns are negative."""
+        """The same of log10 returns: HIV's span powers of ten. NaN where random returns are negative or unknown."""
         instance = self.known[record.facts["family"], record.facts["instance"]]
         returns = record.numbers["greedy_return"]
-        if instance.random <= 1:
+        if not instance.random > 1:
             return np.full(len(returns), np.nan)
         low, high = np.log10(instance.random), np.log10(instance.best_known)
         return (np.log10(np.maximum(1.0, returns)) - low) / (high - low)

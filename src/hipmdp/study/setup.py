@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 from hipmdp.dynamics.config import DynamicsConfig
-from hipmdp.families import make
+from hipmdp.families import FAMILIES, make
 from hipmdp.families.checks import known_name, number
 from hipmdp.families.family import AbstractFamily
 from hipmdp.families.instance_sets import frozen_instance, frozen_instances, resolve_instances
@@ -19,6 +19,8 @@ TRAINING: dict[str, tuple[Any, int]] = {
     "hiv": ("train32", 150),
 }
 """Training instances and episodes on each, by the label of the family."""
+OWN_TRAINING: tuple[Any, int] = ("train", 150)
+"""The same for a family of users' own: real steps in Python take their time."""
 PLAIN = "plain"
 """The name of the variant that changes nothing."""
 
@@ -46,6 +48,7 @@ class Setup:
     """A family, its training data, and how a new instance is met."""
 
     family: str
+    """A name, or module:name of a family of one's own: every process that works on the study makes it anew."""
     options: tuple[tuple[str, Any], ...] = ()
     training: Any = None
     """Training instances: a number or the name of a set."""
@@ -59,8 +62,8 @@ class Setup:
 
     @property
     def family_label(self) -> str:
-        """`grid`, `acrobot-sd0.25`."""
-        return "-".join([self.family, *(f"{name}{value:g}" for name, value in self.options)])
+        """`grid`, `acrobot-sd0.25`, `cartpole.family`: fit for names of files."""
+        return "-".join([self.family.replace(":", "."), *(f"{name}{value:g}" for name, value in self.options)])
 
     def make(self) -> AbstractFamily:
         """The family itself."""
@@ -70,13 +73,19 @@ class Setup:
 def parse_setup(
     text: str, training: Any = None, training_episodes: int | None = None, episodes: int = 10, **rest: Any
 ) -> Setup:
-    """`acrobot:sd=0.25` is the wide acrobot. What is not given takes the family's own value."""
+    """`acrobot:sd=0.25` is the wide acrobot, `module:name` and `module:name:sd=0.2` are users' own.
+
+    What is not given takes the family's own value.
+    """
     name, _, options = text.partition(":")
+    if options and name not in FAMILIES:
+        own, _, options = options.partition(":")
+        name = f"{name}:{own}"
     pairs = [part.partition("=") for part in options.split(",")] if options else []
     values = tuple((key.strip(), number(f"Option of {name}", key.strip(), value)) for key, _, value in pairs)
     setup = Setup(name, values, episodes=episodes, **rest)
     family = setup.make()
-    usual = TRAINING.get(setup.family_label, ("train32", 150))
+    usual = TRAINING.get(setup.family_label, OWN_TRAINING if ":" in name else ("train32", 150))
     instances = usual[0] if training is None else training
     count = usual[1] if training_episodes is None else training_episodes
     if isinstance(instances, str) and instances.isdigit():

@@ -12,6 +12,7 @@ from rich.table import Table
 from hipmdp.data.files import whole_file
 from hipmdp.study.results import Results
 from hipmdp.study.statistics import (
+    Estimate,
     estimate,
     interquartile_mean,
     mean,
@@ -74,8 +75,9 @@ def write_summary(results: Results, directory: Path) -> Path:
 
 
 def summary_table(results: Results, family: str) -> Table:
-    """Mean scores of greedy episodes after some episodes, for reading."""
-    title = f"{family}: score after so many episodes, mean and 95 % interval"
+    """Mean scores (returns, where no best one is known) of greedy episodes after some episodes, for reading."""
+    measure = results.measure(family)
+    title = f"{family}: {measure} after so many episodes, mean and 95 % interval"
     table = Table(title=title, caption=_caption(results, family), box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("method", no_wrap=True)
     several = len(results.names("variant", family=family)) > 1
@@ -93,10 +95,15 @@ def summary_table(results: Results, family: str) -> Table:
             success = results.table(family, method, "success", variant)[..., -1].mean()
             seconds = np.median(results.table(family, method, "seconds", variant).sum(axis=-1))
             told = [estimate(mean, scores[..., episode]) for episode in shown]
-            cells = [f"{t.value:.2f}" + ("" if np.isnan(t.low) else f"\n{t.low:.2f}…{t.high:.2f}") for t in told]
+            cells = [_cell(t, ".2f" if measure == "score" else ".4g") for t in told]
             names = [method, variant] if several else [method]
             table.add_row(*names, *cells, f"{success:.0%}", f"{seconds:.0f}")
     return table
+
+
+def _cell(told: Estimate, digits: str) -> str:
+    value, low, high = (format(v, digits) for v in (told.value, told.low, told.high))
+    return value if np.isnan(told.low) else f"{value}\n{low}…{high}"
 
 
 def _caption(results: Results, family: str) -> str:
@@ -107,4 +114,5 @@ def _caption(results: Results, family: str) -> str:
     runs = "; ".join(f"{seeds} seeds × {instances} instances" for seeds, instances in sizes)
     left = [f"{m} {n}" for variant in variants for m, n in results.incomplete(family, variant).items()]
     missing = f" Left out, as their seeds lack cells: {', '.join(left)}." if left else ""
-    return f"{runs}.{missing} Score 1: the best return known, 0: random. success: at the end; s: seconds per cell"
+    scale = " Score 1: the best return known, 0: random." if results.measure(family) == "score" else ""
+    return f"{runs}.{missing}{scale} success: at the end; s: seconds per cell"

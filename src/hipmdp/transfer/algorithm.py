@@ -27,7 +27,8 @@ from hipmdp.dynamics.model import Dynamics
 from hipmdp.dynamics.quality import quality
 from hipmdp.dynamics.reward_head import fit_reward_head
 from hipmdp.families.family import AbstractFamily, Theta
-from hipmdp.families.rollout import Environment, Episode, mean_return, rollouts, success_rate
+from hipmdp.families.play import first_states, play
+from hipmdp.families.rollout import Environment, Episode, mean_return, success_rate
 from hipmdp.transfer.collect import rows_to_transitions
 from hipmdp.transfer.config import TransferConfig
 from hipmdp.transfer.imagination import Imagination, data_limits, draw_contexts
@@ -124,7 +125,7 @@ class Algorithm:
         chance = epsilon(self.config.learner, meeting.student.learner.started)
         policy = EpsilonGreedy(meeting.student.best, chance)
         keys = self.key(LIVING, meeting.episode)[None]
-        lived = rollouts(self.family, policy, keys, repeat_theta(self.theta, 1))
+        lived = play(self.family, policy, keys, repeat_theta(self.theta, 1))
         return episodes_to_transitions(self.family, lived, self.theta, first=meeting.episode)
 
     def _model_free_episode(self, meeting: Meeting) -> Transitions:
@@ -199,8 +200,7 @@ class Algorithm:
         dynamics, latent, lived = meeting.dynamics, meeting.latent, meeting.lived
         assert dynamics is not None
         assert latent is not None
-        keys = jax.random.split(self.key(STARTING), STARTS)
-        starts = jax.vmap(lambda key: self.family.reset(key, self.theta))(keys)
+        starts = first_states(self.family, jax.random.split(self.key(STARTING), STARTS), self.theta)
         low = np.minimum(self.model.low, lived.next_state.min(axis=0))
         high = np.maximum(self.model.high, lived.next_state.max(axis=0))
         reward = self._reward(dynamics, latent, lived)

@@ -68,6 +68,11 @@ LEARNERS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 """In what the Double DQN in imagination differs from the one in real life."""
+PLAIN: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "default": {"minibatches": 2, "epsilon_decay": 0.99, "epsilon_floor": 0.02},
+}
+"""The same for a system of the user's own."""
 LANES = {"paper": 1, "default": 10}
 """Imagined episodes side by side; the ratio of updates to steps stays the same."""
 
@@ -76,4 +81,4 @@ def preset(name: str, specification: Specification) -> TransferConfig:
     """The settings `name` for a family; a system of the user's own takes plain values."""
     config = PRESETS[known_name("preset", name, PRESETS)].get(specification.family, TransferConfig())
     learner = replace(control_preset(name, specification), lanes=LANES[name])
-    return replace(config, learner=replace(learner, **LEARNERS[name].get(specification.family, {})))
+    return replace(config, learner=replace(learner, **LEARNERS[name].get(specification.family, PLAIN[name])))

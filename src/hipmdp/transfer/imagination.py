@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.families.family import Step
+from hipmdp.families.specification import Specification
 from hipmdp.transfer.rewards import AbstractReward
 
 DATA_MARGIN = 0.1
@@ -56,26 +57,27 @@ class Imagination(eqx.Module):
 
     def step(self, key: PRNGKeyArray, state: Float[Array, " state"], action: Int[Array, ""], theta: Context) -> Step:
         """One imagined step."""
-        specification, scaling = self.dynamics.specification, self.dynamics.scaling
-        features = scaling.features(state, action, specification.action_count)
+        scaling = self.dynamics.scaling
+        features = self.dynamics.features(state, action)
         if self.dynamics.config.stochastic_input:
             features = jnp.concatenate([features, jax.random.normal(key, (1,), jnp.float32)])
         changes = jax.vmap(self.dynamics.change, in_axes=(0, None, None))(theta.weights, features, theta.latent)
         change = jnp.mean(changes, axis=0) * scaling.change_scale + scaling.change_centre
-        proposal = self._in_state_space(state + change)
+        proposal = in_state_space(self.dynamics.specification, state + change)
         inside = (proposal >= self.limits.low) & (proposal <= self.limits.high)
         # min and max pass a NaN on; the state before is the last thing that is known.
         next_state = jnp.where(jnp.isfinite(proposal), jnp.clip(proposal, *self.limits), state)
         reward, terminated = self.reward(state, action, next_state, theta.latent)
         return Step(next_state, reward, terminated, cut=~jnp.all(inside))
 
-    def _in_state_space(self, state: Float[Array, " state"]) -> Float[Array, " state"]:
-        specification = self.dynamics.specification
-        low, high = (jnp.asarray(v, jnp.float32) for v in (specification.state_low, specification.state_high))
-        if any(specification.angles):
-            turns = jnp.round(state / (2 * np.pi)) * jnp.asarray(specification.angles, jnp.float32)
-            state = state - turns * (2 * np.pi)
-        return jnp.clip(state, low, high)
+
+def in_state_space(specification: Specification, state: Float[Array, " state"]) -> Float[Array, " state"]:
+    """The nearest state of S, angles wrapped."""
+    low, high = (jnp.asarray(v, jnp.float32) for v in (specification.state_low, specification.state_high))
+    if any(specification.angles):
+        turns = jnp.round(state / (2 * np.pi)) * jnp.asarray(specification.angles, jnp.float32)
+        state = state - turns * (2 * np.pi)
+    return jnp.clip(state, low, high)
 
 
 def data_limits(low: np.ndarray, high: np.ndarray, margin: float = DATA_MARGIN) -> Limits:

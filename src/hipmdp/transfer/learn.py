@@ -17,6 +17,7 @@ from hipmdp.data.files import claim, output_directory
 from hipmdp.data.transitions import Transitions
 from hipmdp.families.checks import known_name
 from hipmdp.families.family import AbstractFamily, Theta
+from hipmdp.families.host import HostFamily, no_reward
 from hipmdp.families.instance_sets import resolve_instance
 from hipmdp.families.rollout import mean_return, success_rate
 from hipmdp.transfer.algorithm import Algorithm, evaluate
@@ -101,10 +102,25 @@ def _check(
     known_name("reward", reward, REWARDS)
     known_name("dynamics", dynamics, ("learned", "true"))
     method = METHODS[model.method]
+    if method.role is not None:
+        check_imagination(family, reward, dynamics)
     if reward == "learned" and method.pretrained and method.role is not None and model.reward_head is None:
         raise ValueError('reward="learned" needs a model that `pretrain` gave a reward head: pre-train it again.')
     if batch is not None and batch.specification != family.specification:
         raise ValueError(f"The batch is of {batch.specification.family!r}, not of {family.name!r}.")
+
+
+def check_imagination(family: AbstractFamily, reward: str, dynamics: str = "learned") -> None:
+    """One clear sentence where a Gymnasium environment cannot give what is asked of it."""
+    if not isinstance(family, HostFamily):
+        return
+    if "true" in (reward, dynamics):
+        what = 'dynamics="true"' if dynamics == "true" else 'reward="true"'
+        raise ValueError(
+            f"{what} needs a family in JAX: the Gymnasium environment {family.name} cannot be imagined in."
+        )
+    if reward == "given" and not family.knows_reward:
+        raise ValueError(no_reward(family.name))
 
 
 class _Report:

@@ -17,6 +17,7 @@ from hipmdp.dynamics.oracle import OracleLatents
 from hipmdp.dynamics.quality import Quality, quality
 from hipmdp.dynamics.reward_head import RewardHead
 from hipmdp.families.specification import Specification
+from hipmdp.transfer.support import Support
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,12 @@ class Model:
     """How θ becomes the latent, for a model that was fitted with the true parameters as latents (diagnosis)."""
     report: dict[str, float] = field(default_factory=dict)
     """What `pretrain` measured: `held_out_error` (mean L2, standardised), `sensitivity` to the latent, …"""
+    names: tuple[str, ...] = ()
+    """What the training instances are called, in the order of their latents."""
+    support: Support | None = None
+    """Some of the states and actions of the batch: what has been tried where."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """Where it comes from: counts of the data, the columns of logs, versions."""
 
     def new_network(self, config: DDQNConfig, key: PRNGKeyArray) -> QNetwork:
         """An untrained Q-network that standardises as the batch says."""
@@ -64,10 +71,12 @@ class Model:
             raise ValueError(f"{purpose} needs a model of the dynamics, which method {self.method!r} does not have.")
         return self.dynamics
 
-    def predict(self, state: Any, action: Any, latent: Any, seed: int = 0, draws: int = 50) -> Prediction:
+    def predict(
+        self, state: Any, action: Any, latent: Any, seed: int = 0, draws: int = 50, duration: Any = None
+    ) -> Prediction:
         """Mean, epistemic and noise variance of s' − s, a row per state and action; one latent, or one per row."""
         value = latent.value if isinstance(latent, Latent) else latent
-        return predict(self.need_dynamics("predict"), state, action, value, seed, draws)
+        return predict(self.need_dynamics("predict"), state, action, value, seed, draws, duration)
 
     def quality(self, transitions: Transitions, latent: Any, seed: int = 0) -> Quality:
         """Error, log-likelihood and coverage of 50/80/95 % intervals on one instance's transitions with this latent."""

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from importlib.metadata import version
 
 import jax
 import numpy as np
@@ -19,6 +20,7 @@ from hipmdp.families.checks import known_name
 from hipmdp.transfer.methods import BLIND, Method, find_method
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.progress import Progress
+from hipmdp.transfer.support import Support
 
 
 class LatentIgnoredWarning(UserWarning):
@@ -50,7 +52,13 @@ def pretrain(
     centre, scale = (tuple(float(x) for x in column) for column in scaling[:2])
     both = np.concatenate([batch.state, batch.next_state])
     low, high = (tuple(float(x) for x in extreme(both, axis=0)) for extreme in (np.min, np.max))
-    model = Model(method, batch.specification, centre, scale, low, high)
+    about = {
+        "transitions": len(batch), "episodes": batch.episode_count, "instances": len(batch.instances),
+        "preset": preset, "seed": seed, "version": version("hipmdp"),
+    }  # fmt: skip
+    names = tuple(batch.name(instance) for instance in batch.instances)
+    support = Support.sample(batch, seed)
+    model = Model(method, batch.specification, centre, scale, low, high, names=names, support=support, about=about)
     if chosen.role is None:
         return model
     config = replace(config or dynamics_preset(preset, batch.specification), role=chosen.role)
@@ -69,7 +77,9 @@ def pretrain(
         known = training_latents(oracle, batch.thetas)
         config = replace(config, latent_size=len(oracle.names))
     dynamics = fit_dynamics(batch, config, seed, known, report)
-    head = fit_reward_head(batch, scaling, dynamics.latents[instance_rows(batch, batch.instances)], seed)
+    head = None
+    if batch.specification.rewarded:
+        head = fit_reward_head(batch, scaling, dynamics.latents[instance_rows(batch, batch.instances)], seed)
     progress.close()
     told = _report(dynamics, batch, method)
     return replace(model, dynamics=dynamics, reward_head=head, oracle=oracle, report=told)
@@ -89,10 +99,11 @@ def _report(dynamics: Dynamics, batch: Transitions, method: str) -> dict[str, fl
     """Error on the episodes held back (all, where there are too few to hold any back), and the use of the latent."""
     held_out = held_out_rows(batch, dynamics.config.held_out_share)
     seen = batch.select(held_out) if held_out.any() else batch
+    held_back = set(seen.instances)
     errors = [
         quality(dynamics, seen.of_instance(instance), dynamics.latents[row]).l2
         for row, instance in enumerate(batch.instances)
-        if instance in seen.instances
+        if instance in held_back
     ]
     report = {"held_out_error": float(np.mean(errors))}
     use = latent_use(dynamics, batch)

@@ -5,6 +5,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -16,8 +17,11 @@ from hipmdp.dynamics.oracle import OracleLatents
 from hipmdp.dynamics.reward_head import RewardHead, new_reward_head
 from hipmdp.dynamics.scaling import Scaling
 from hipmdp.families import FAMILIES
+from hipmdp.families.checks import known_name
 from hipmdp.families.specification import Specification
+from hipmdp.transfer.methods import METHODS
 from hipmdp.transfer.model import Model
+from hipmdp.transfer.support import Support
 
 
 def save_model(model: Model, path: Path) -> None:
@@ -37,8 +41,11 @@ def save_model(model: Model, path: Path) -> None:
         "reward_head": None if model.reward_head is None else model.reward_head.latent_size,
         "oracle": None if model.oracle is None else model.oracle._asdict(),
         "policy": None if policy is None else [layer.out_features for layer in policy.layers],
+        "names": list(model.names),
+        "support": None if model.support is None else model.support.action.shape[0],
+        "about": model.about,
     }
-    save_checkpoint(path, "model", (dynamics, policy, model.reward_head), meta)
+    save_checkpoint(path, "model", (dynamics, policy, model.reward_head, model.support), meta)
 
 
 def load(path: str | Path) -> Model:
@@ -49,23 +56,46 @@ def load(path: str | Path) -> Model:
     if str(path) in FAMILIES and not Path(path).exists():
         with resources.as_file(resources.files("hipmdp").joinpath("models", f"{path}.hipmdp")) as shipped:
             return load(shipped)
-    (dynamics, policy, head), meta = load_checkpoint(Path(path), "model", _template)
+    (dynamics, policy, head, support), meta = load_checkpoint(Path(path), "model", _template)
+    try:
+        return _from_header(meta, dynamics, policy, head, support)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ValueError(f"The header of {str(path)!r} is damaged ({error}).") from None
+
+
+def _from_header(meta: dict[str, Any], dynamics: Any, policy: Any, head: Any, support: Any) -> Model:
+    specification = Specification.from_dict(meta["specification"])
+    size = specification.state_size
+    ranges = [tuple(float(x) for x in meta[name]) for name in ("centre", "scale", "low", "high")]
+    if any(len(values) not in (size, 0) for values in ranges) or len(ranges[0]) != size:
+        raise ValueError("centre, scale, low and high must have a number per state dimension")
+    oracle = None
+    if meta["oracle"] is not None:
+        oracle = OracleLatents(*(tuple(meta["oracle"][f]) for f in OracleLatents._fields))
     return Model(
-        meta["method"],
-        Specification.from_dict(meta["specification"]),
-        tuple(meta["centre"]),
-        tuple(meta["scale"]),
-        tuple(meta["low"]),
-        tuple(meta["high"]),
+        known_name("method", meta["method"], METHODS),
+        specification,
+        ranges[0],
+        ranges[1],
+        ranges[2],
+        ranges[3],
         dynamics,
         policy,
         head,
-        None if meta["oracle"] is None else OracleLatents(*(tuple(meta["oracle"][f]) for f in OracleLatents._fields)),
-        meta["report"],
+        oracle,
+        {str(name): float(value) for name, value in meta["report"].items()},
+        tuple(str(name) for name in meta.get("names", ())),
+        support,
+        dict(meta.get("about", {})),
     )
 
 
-def _template(meta: dict[str, Any]) -> tuple[Dynamics | None, QNetwork | None, RewardHead | None]:
+def _template(meta: dict[str, Any]) -> Any:
+    """The shapes of a model, without its arrays: a header that promises terabytes must not make us ask for them."""
+    return eqx.filter_eval_shape(lambda: _blank(meta))
+
+
+def _blank(meta: dict[str, Any]) -> tuple[Dynamics | None, QNetwork | None, RewardHead | None, Support | None]:
     """A model of the same shapes; what the header says about a policy or a network must fit the arrays behind it."""
     specification = Specification.from_dict(meta["specification"])
     size, key = specification.state_size, jax.random.key(0)
@@ -82,4 +112,8 @@ def _template(meta: dict[str, Any]) -> tuple[Dynamics | None, QNetwork | None, R
         policy = QNetwork(zeros, zeros, actions, tuple(hidden), key=key)
     if meta["reward_head"] is not None:
         head = new_reward_head(specification, scaling, int(meta["reward_head"]), key=key)
-    return dynamics, policy, head
+    support = None
+    if meta.get("support") is not None:
+        rows = int(meta["support"])
+        support = Support(jnp.zeros((rows, size), jnp.float32), jnp.zeros(rows, jnp.int32))
+    return dynamics, policy, head, support

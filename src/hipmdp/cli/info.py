@@ -1,0 +1,118 @@
+"""`hipmdp info FILE`: what is in a model or a batch."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from hipmdp.data.files import whole_file
+from hipmdp.data.parquet import load_transitions
+from hipmdp.transfer.model import Model
+from hipmdp.transfer.storage import load
+
+MOST_ROWS = 40
+"""Latents that are shown; all of them stand in the JSON."""
+
+
+def info(
+    file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
+    json_: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> None:
+    """Say what is in a model file, or in a batch that `hipmdp collect` wrote. Nothing in the file is run.
+
+    Example: hipmdp info fleet.hipmdp
+
+    Args:
+        file: A .hipmdp or .parquet file; or grid, acrobot or hiv for the model that comes with hipmdp.
+        json_: File for the same facts, all latents included, as JSON.
+    """
+    model = None if file.endswith(".parquet") else load(file)
+    facts = _batch_facts(file) if model is None else _model_facts(model)
+    console = Console()
+    for name, value in facts.items():
+        if not isinstance(value, (dict, list)):
+            _say(console, f"{name}: {value}")
+        elif isinstance(value, dict) and value:
+            _say(console, f"{name}:")
+            for key, part in value.items():
+                _say(console, f"  {key.replace('_', ' ')}: {part:.4g}" if isinstance(part, float) else f"  {key}: {part}")
+    if model is not None and model.has_latent:
+        console.print(_latents(model))
+    if json_ is not None:
+        if model is not None and model.has_latent:
+            facts["latents"] = _latent_rows(model)
+        with whole_file(json_) as temporary:
+            temporary.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def _specification(specification: Any) -> dict[str, Any]:
+    return {
+        "state": ", ".join(specification.state_names),
+        "actions": ", ".join(specification.action_names),
+        "horizon": specification.horizon,
+        "discount": specification.discount,
+        "steps": "of different durations" if specification.timed else "all alike",
+        "rewards": "in the data" if specification.rewarded else "none",
+    }
+
+
+def _batch_facts(file: str) -> dict[str, Any]:
+    batch = load_transitions(file)
+    return {
+        "batch of": batch.specification.family,
+        "transitions": len(batch),
+        "episodes": batch.episode_count,
+        "instances": ", ".join(batch.name(i) for i in batch.instances),
+        "system": _specification(batch.specification),
+    }
+
+
+def _model_facts(model: Model) -> dict[str, Any]:
+    about = dict(model.about)
+    columns = about.pop("columns", None)
+    facts: dict[str, Any] = {
+        "model of": model.specification.family,
+        "method": model.method,
+        "policy": "yes" if model.policy is not None else "no",
+        "learned reward": "yes" if model.reward_head is not None else "no",
+        "system": _specification(model.specification),
+        "data": about,
+        "metrics": dict(model.report),
+    }
+    if columns:
+        facts["columns of the logs"] = {k: v for k, v in columns.items() if v}
+    if model.dynamics is not None:
+        config = dataclasses.asdict(model.dynamics.config)
+        shown = ("role", "hidden", "latent_size", "alpha", "weight_draws", "rounds", "stochastic_input")
+        facts["dynamics"] = {k: str(config[k]) for k in shown}
+        facts["dynamics"]["weights"] = str(model.dynamics.posterior.mean.shape[0])
+    return facts
+
+
+def _latent_rows(model: Model) -> list[dict[str, Any]]:
+    assert model.dynamics is not None
+    latents = np.asarray(model.dynamics.latents, float)
+    names = model.names or tuple(str(i) for i in range(len(latents)))
+    return [{"name": name, "latent": row.tolist()} for name, row in zip(names, latents, strict=True)]
+
+
+def _latents(model: Model) -> Table:
+    rows = _latent_rows(model)
+    table = Table(title="latents of the known systems")
+    table.add_column("system")
+    for i in range(len(rows[0]["latent"]) if rows else 0):
+        table.add_column(f"w{i}", justify="right")
+    for row in rows[:MOST_ROWS]:
+        table.add_row(row["name"], *(f"{value:.3f}" for value in row["latent"]))
+    if len(rows) > MOST_ROWS:
+        table.caption = f"and {len(rows) - MOST_ROWS} more: --json writes all"
+    return table

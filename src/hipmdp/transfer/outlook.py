@@ -1,0 +1,79 @@
+"""`outlook`: what each action would lead to, with intervals for everything that is not known."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from hipmdp.dynamics.model import Dynamics
+from hipmdp.transfer.imagination import in_state_space
+from hipmdp.transfer.model import Model
+from hipmdp.transfer.recognise import Recognition
+
+DRAWS = 200
+"""Futures of each action."""
+STEPS = 20
+"""How far ahead, unless it is said."""
+INTERVAL = 0.95
+"""Share of the futures between low and high."""
+
+
+class Outlook(NamedTuple):
+    """What is predicted when one action is held: actions × steps (the first is now) × state."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def outlook(
+    model: Model, recognition: Recognition, state: np.ndarray, steps: int = STEPS, seed: int = 0, draws: int = DRAWS
+) -> Outlook:
+    """Hold each action for `steps` steps from `state`, in futures that differ by w_b, by weights and by noise."""
+    if steps < 1:
+        raise ValueError(f"The horizon must be at least 1 step, got {steps}.")
+    dynamics = model.need_dynamics("outlook")
+    # Drawn by NumPy: the generators of JAX take longer to compile than everything else here.
+    draw = np.random.default_rng(seed).standard_normal
+    size = dynamics.specification.state_size
+    factor = np.linalg.cholesky(np.asarray(recognition.covariance, np.float64))
+    latents = np.asarray(recognition.latent) + draw((draws, len(factor))) @ factor.T
+    normals = draw((draws, dynamics.posterior.mean.shape[0])), draw((draws, steps, size + 1))
+    arrays = (jnp.asarray(a, jnp.float32) for a in (state, latents, *normals))
+    futures = np.asarray(_futures(dynamics, *arrays), np.float64)
+    tail = (1 - INTERVAL) / 2
+    low, high = np.quantile(futures, (tail, 1 - tail), axis=0)
+    return Outlook(futures.mean(axis=0), low, high)
+
+
+@eqx.filter_jit
+def _futures(
+    dynamics: Dynamics,
+    start: Float[Array, " state"],
+    latents: Float[Array, "draws latent"],
+    weight_normals: Float[Array, "draws weights"],
+    step_normals: Float[Array, "draws steps noise"],
+) -> Float[Array, "draws actions times state"]:
+    weights = jax.vmap(dynamics.posterior.draw, in_axes=(None, 0))(dynamics.prior, weight_normals)
+    scaling, spread = dynamics.scaling, jnp.sqrt(dynamics.noise_variance())
+
+    def one(weights: Array, latent: Array, normals: Array, action: Int[Array, ""]) -> Float[Array, "times state"]:
+        def step(state: Array, normals: Array) -> tuple[Array, Array]:
+            features = dynamics.features(state, action)
+            if dynamics.config.stochastic_input:
+                features = jnp.append(features, normals[-1])
+            change = dynamics.change(weights, features, latent) + spread * normals[:-1]
+            after = state + change * scaling.change_scale + scaling.change_centre
+            after = in_state_space(dynamics.specification, after)
+            return after, after
+
+        path = jax.lax.scan(step, start, normals)[1]
+        return jnp.concatenate([start[None], path])
+
+    actions = jnp.arange(dynamics.specification.action_count, dtype=jnp.int32)
+    over_actions = jax.vmap(one, in_axes=(None, None, None, 0))
+    # The same futures for every action: what differs is what the action does.
+    return jax.vmap(over_actions, in_axes=(0, 0, 0, None))(weights, latents, step_normals, actions)

@@ -1,0 +1,117 @@
+"""The learner where Python steps the environment."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hipmdp.control import host
+from hipmdp.control.config import DDQNConfig
+from hipmdp.control.evaluate import greedy_episodes, repeat_theta
+from hipmdp.control.train import finished, new_learner, train, train_in_stages
+from hipmdp.data.checkpoint import load_checkpoint, save_checkpoint
+from hipmdp.families.play import play
+from hipmdp.families.rollout import mean_return
+from hipmdp.families.scripted import random_policy
+from tests.families.walks import WALK, Walk, half_walk, walk
+
+CONFIG = DDQNConfig(hidden=(8, 8), steps_per_phase=5, epsilon_decay=0.9)
+LEFT = DDQNConfig(hidden=(16, 16), steps_per_phase=2, minibatches=4, epsilon_decay=0.8, learning_rate=5e-3)
+
+
+def learner(config=CONFIG, episodes=9, seed=0):
+    return new_learner(WALK.specification, config, episodes, jax.random.key(seed))
+
+
+def rows_of(chunks):
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *[chunk.rows for chunk in chunks])
+
+
+@pytest.fixture(scope="module")
+def lived():
+    """Nine episodes in chunks of two ticks, which are less than an episode; and who was active at the chunks' ends."""
+    contexts = WALK.theta({"length": 0.5})._replace(length=jnp.asarray([0.5, 0.75], jnp.float32))
+    chunks, active = [], []
+    for chunk in train(CONFIG, WALK, contexts, learner(), 9, ticks=2):
+        chunks.append(chunk)
+        active.append(np.asarray(chunk.state.lanes.active).any())
+    return chunks, active
+
+
+def test_rows_are_the_steps_of_the_environment(lived):
+    rows = rows_of(lived[0])
+    before, action, reward, after, terminated = rows.experience
+    # Episode i runs on instance i mod 2; actions 0 and 1 are left and right.
+    length = np.where(rows.episode % 2 == 0, 0.5, 0.75)
+    np.testing.assert_allclose(after[:, 0] - before[:, 0], length * (2 * action - 1), atol=1e-6)
+    np.testing.assert_array_equal(reward, after[:, 0])
+    np.testing.assert_array_equal(terminated, after[:, 0] > 2)
+    np.testing.assert_array_equal(rows.truncated, (rows.time == 5) & ~terminated)
+    assert sorted(set(rows.episode.tolist())) == list(range(9))
+    for episode in range(9):
+        mine = rows.episode == episode
+        assert rows.time[mine].tolist() == list(range(mine.sum()))
+        np.testing.assert_array_equal(before[mine][1:], after[mine][:-1])
+        assert (terminated | rows.truncated)[mine].tolist() == [False] * (mine.sum() - 1) + [True]
+
+
+def test_chunks_end_between_episodes_and_the_replay_holds_everything(lived):
+    chunks, active = lived
+    assert len(chunks) > 2
+    assert not any(active)
+    assert finished(chunks[-1].state, 9)
+    rows, replay = rows_of(chunks), chunks[-1].state.replay
+    assert int(replay.size) == len(rows.episode)
+    np.testing.assert_array_equal(replay.items.state[: int(replay.size)], rows.experience.state)
+
+
+def test_goes_on_to_the_same_bits_from_a_checkpoint(tmp_path):
+    contexts = repeat_theta(half_walk(), 1)
+    whole = list(train(CONFIG, WALK, contexts, learner(seed=3), 9, ticks=2))
+    first = next(train(CONFIG, WALK, contexts, learner(seed=3), 9, ticks=2))
+    save_checkpoint(tmp_path / "c", "collection", first.state, {})
+    state, _ = load_checkpoint(tmp_path / "c", "collection", lambda meta: learner())
+    rest = list(train(CONFIG, WALK, contexts, state, 9, ticks=2))
+    for a, b in zip(rows_of(whole).experience, rows_of([first, *rest]).experience, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(whole[-1].state.online.layers[0].weight, rest[-1].state.online.layers[0].weight)
+    other = rows_of(train(CONFIG, WALK, contexts, learner(seed=4), 9, ticks=2))
+    assert not np.array_equal(other.experience.action[:20], rows_of(whole).experience.action[:20])
+
+
+def test_lanes_have_environments_of_their_own():
+    config = DDQNConfig(hidden=(8, 8), steps_per_phase=5, lanes=3)
+    (chunk,) = train_in_stages(config, WALK, repeat_theta(half_walk(), 1), learner(config), [9])
+    assert sorted(set(chunk.rows.episode.tolist())) == list(range(9))
+    for episode in range(9):
+        mine = chunk.rows.episode == episode
+        after, before = chunk.rows.experience.next_state[mine], chunk.rows.experience.state[mine]
+        np.testing.assert_array_equal(before[1:], after[:-1])
+
+
+def test_it_learns():
+    """Right pays: five steps of 0.5 give 0.5 + 1 + 1.5 + 2 + 2.5 = 7.5 from 0, and 6.25 in four from 0.25."""
+    *_, last = train(LEFT, WALK, repeat_theta(half_walk(), 1), learner(LEFT, 40), 40, ticks=1000)
+    many, keys = repeat_theta(half_walk(), 10), jax.random.split(jax.random.key(9), 10)
+    assert mean_return(greedy_episodes(WALK, last.state.online, many, keys)) > 6
+    assert mean_return(play(WALK, random_policy(WALK), keys, many)) < 3
+
+
+def test_environments_are_made_once_for_a_chunk_and_closed():
+    made = []
+
+    def make(theta):
+        made.append(Walk(theta["length"]))
+        return made[-1]
+
+    family = walk(make)
+    made.clear()
+    host.run_ticks(CONFIG, family, repeat_theta(half_walk(), 1), learner(), 9, 20)
+    assert len(made) == 1
+    assert made[0].closed
+
+
+def test_no_restarts_from_a_state_met_before():
+    config = DDQNConfig(hidden=(8, 8), restart_share=0.5)
+    with pytest.raises(ValueError, match="cannot restart from a state met before"):
+        next(train(config, WALK, repeat_theta(half_walk(), 1), learner(config), 9, 2))
