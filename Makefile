@@ -31,7 +31,7 @@ test-ray: .venv/.ray
 	touch $@
 
 .venv/.test: .venv/.core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,oracles,gp]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,oracles,gp,minari,tensorboard,docs]'
 	touch $@
 
 .venv/.ray: .venv/.test

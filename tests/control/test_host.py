@@ -15,12 +15,13 @@ from hipmdp.families.rollout import mean_return
 from hipmdp.families.scripted import random_policy
 from tests.families.walks import WALK, Walk, half_walk, walk
 
-CONFIG = DDQNConfig(hidden=(8, 8), steps_per_phase=5, epsilon_decay=0.9)
-LEFT = DDQNConfig(hidden=(16, 16), steps_per_phase=2, minibatches=4, epsilon_decay=0.8, learning_rate=5e-3)
+# One set of settings and one size of the replay: compiling is what costs time here.
+CONFIG = DDQNConfig(hidden=(16, 16), steps_per_phase=5, minibatches=10, epsilon_decay=0.9, learning_rate=5e-3)
+EPISODES = 40
 
 
-def learner(config=CONFIG, episodes=9, seed=0):
-    return new_learner(WALK.specification, config, episodes, jax.random.key(seed))
+def learner(config=CONFIG, seed=0):
+    return new_learner(WALK.specification, config, EPISODES, jax.random.key(seed))
 
 
 def rows_of(chunks):
@@ -91,7 +92,7 @@ def test_lanes_have_environments_of_their_own():
 
 def test_it_learns():
     """Right pays: five steps of 0.5 give 0.5 + 1 + 1.5 + 2 + 2.5 = 7.5 from 0, and 6.25 in four from 0.25."""
-    *_, last = train(LEFT, WALK, repeat_theta(half_walk(), 1), learner(LEFT, 40), 40, ticks=1000)
+    *_, last = train(CONFIG, WALK, repeat_theta(half_walk(), 1), learner(), EPISODES, ticks=1000)
     many, keys = repeat_theta(half_walk(), 10), jax.random.split(jax.random.key(9), 10)
     assert mean_return(greedy_episodes(WALK, last.state.online, many, keys)) > 6
     assert mean_return(play(WALK, random_policy(WALK), keys, many)) < 3

@@ -1,7 +1,6 @@
-"""The worked example, CartPole with a hidden pole, from Gymnasium to a policy, at a small size."""
+"""The worked example, CartPole with a hidden pole, from Gymnasium to a policy, at a small size: 100 steps at most."""
 
 import runpy
-from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -16,13 +15,20 @@ from hipmdp.families.play import play
 from hipmdp.families.scripted import random_policy
 from hipmdp.transfer.config import TransferConfig
 
-FAMILY = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "cartpole.py"))["family"]
+EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "cartpole.py"))
 SHORT, LONG = {"length": 0.25, "masspole": 0.1}, {"length": 1.0, "masspole": 0.1}
 DYNAMICS = hipmdp.DynamicsConfig(hidden=(24, 24), latent_size=2, rounds=1500, batch_size=64, tune_rounds=50)
-LEARNER = DDQNConfig(
-    hidden=(64, 64), minibatches=4, lanes=10, epsilon_decay=0.98, epsilon_floor=0.02, learning_rate=1e-3
-)
-TRANSFER = TransferConfig(learner=LEARNER, imagined_episodes=150, weight_draws=4, look_episodes=10, retunings=0)
+LEARNER = DDQNConfig(hidden=(32, 32), minibatches=5, lanes=10, epsilon_decay=0.98, learning_rate=2e-3, target_rate=0.02)
+TRANSFER = TransferConfig(learner=LEARNER, imagined_episodes=200, weight_draws=4, look_episodes=10, retunings=0)
+
+
+def cartpole(**options):
+    known = {"horizon": 100, "reward": EXAMPLE["reward"], "terminated": EXAMPLE["terminated"], "success": "survived"}
+    ranges = {"length": (0.25, 1.0), "masspole": (0.05, 0.5)}
+    return hipmdp.gymnasium_family("cartpole", EXAMPLE["make"], ranges, **(known | options))
+
+
+FAMILY = cartpole()
 
 
 def random_episodes(theta, count, seed, first=0):
@@ -34,9 +40,9 @@ def random_episodes(theta, count, seed, first=0):
 
 @pytest.fixture(scope="module")
 def batch():
-    log = random_episodes(SHORT, 30, 0)
+    log = random_episodes(SHORT, 40, 0)
     for number, theta in enumerate((LONG, SHORT | {"length": 0.3}, LONG | {"length": 0.9}), start=1):
-        log = log.extended(random_episodes(theta, 30, number, first=number))
+        log = log.extended(random_episodes(theta, 40, number, first=number))
     return log
 
 
@@ -49,43 +55,36 @@ def test_the_latent_tells_short_poles_from_long_ones(model):
     known = np.asarray(model.dynamics.latents)
     gap = np.linalg.norm(known[[0, 2]].mean(axis=0) - known[[1, 3]].mean(axis=0))
     for theta, own in (({"length": 0.27, "masspole": 0.1}, (0, 2)), ({"length": 0.95, "masspole": 0.1}, (1, 3))):
-        latent = np.asarray(hipmdp.infer_latent(model, random_episodes(theta, 3, 7)).value)
-        mine = known[list(own)].mean(axis=0)
-        assert np.linalg.norm(latent - mine) < gap / 3
+        latent = np.asarray(hipmdp.infer_latent(model, random_episodes(theta, 20, 7)).value)
+        assert np.linalg.norm(latent - known[list(own)].mean(axis=0)) < gap / 3
 
 
 def test_one_episode_with_a_new_pole_is_enough_to_beat_random_by_far(model):
     run = hipmdp.learn_policy(model, FAMILY, {"length": 0.8, "masspole": 0.1}, 1, seed=1, config=TRANSFER, quiet=True)
-    assert run.learning_returns[0] < 100
-    assert run.returns[0] > 150
-    assert run.transitions.terminated.sum() == 1
-    assert (run.success[0] == 1) == (run.returns[0] == 500)
+    assert run.learning_returns[0] < 45
+    assert run.returns[0] > 80
+    assert run.success[0] > 0.3
+    # The pole falls to the right: so must the cart go.
     assert run.policy([0.0, 0.0, 0.1, 0.5]) == 1
 
 
-def test_model_free_goes_on_where_it_was_stopped(tmp_path, model):
-    free = replace(hipmdp.pretrain(model_batch := random_episodes(SHORT, 2, 0), "model_free"), method="model_free")
-    assert len(model_batch) > 10
-    whole = hipmdp.learn_policy(free, FAMILY, SHORT, 3, seed=2, quiet=True)
-    assert whole.returns.shape == (3,)
-    log = whole.transitions
-    assert log.episode_count == 3
-    assert ((log.terminated | log.truncated).sum()) == 3
-    hipmdp.learn_policy(free, FAMILY, SHORT, 3, seed=2, quiet=True, out=tmp_path)
-    again = hipmdp.learn_policy(free, FAMILY, SHORT, 3, seed=2, quiet=True, out=tmp_path)
-    np.testing.assert_array_equal(whole.returns, again.returns)
-    np.testing.assert_array_equal(log.state, again.transitions.state)
-
-
-def test_collect_keeps_what_was_lived_and_goes_on(tmp_path):
-    batch = hipmdp.collect(FAMILY, [SHORT, "test:1"], episodes=4, seed=0, quiet=True, out=tmp_path)
-    assert batch.episode_count == 8
-    assert batch.specification == FAMILY.specification
+def test_collect_and_model_free_go_on_where_they_were_stopped(tmp_path):
+    batch = hipmdp.collect(FAMILY, [SHORT, "test:1"], episodes=3, seed=0, quiet=True, out=tmp_path / "batch")
+    assert batch.episode_count == 6
+    assert (batch.terminated | batch.truncated).sum() == 6
     assert batch.thetas[0]["length"] == 0.25
-    again = hipmdp.collect(FAMILY, [SHORT, "test:1"], episodes=4, seed=0, quiet=True, out=tmp_path)
+    again = hipmdp.collect(FAMILY, [SHORT, "test:1"], episodes=3, seed=0, quiet=True, out=tmp_path / "batch")
     np.testing.assert_array_equal(batch.state, again.state)
     with pytest.raises(ValueError, match="holds another collection"):
-        hipmdp.collect(FAMILY, [LONG, "test:1"], episodes=4, seed=0, quiet=True, out=tmp_path)
+        hipmdp.collect(FAMILY, [LONG, "test:1"], episodes=3, seed=0, quiet=True, out=tmp_path / "batch")
+    free = hipmdp.pretrain(batch, "model_free")
+    whole, kept = (
+        hipmdp.learn_policy(free, FAMILY, SHORT, 3, seed=2, quiet=True, out=out) for out in (None, tmp_path / "run")
+    )
+    again = hipmdp.learn_policy(free, FAMILY, SHORT, 3, seed=2, quiet=True, out=tmp_path / "run")
+    for run in (kept, again):
+        np.testing.assert_array_equal(whole.returns, run.returns)
+        np.testing.assert_array_equal(whole.transitions.state, run.transitions.state)
 
 
 def test_blind():
@@ -95,17 +94,10 @@ def test_blind():
 
 
 def test_what_a_gymnasium_environment_cannot_do_is_said(model):
-    for options, words in (
-        ({"dynamics": "true"}, 'dynamics="true" needs a family in JAX'),
-        ({"reward": "true"}, 'reward="true" needs a family in JAX'),
+    for family, options, words in (
+        (FAMILY, {"dynamics": "true"}, 'dynamics="true" needs a family in JAX'),
+        (FAMILY, {"reward": "true"}, 'reward="true" needs a family in JAX'),
+        (cartpole(reward=None, terminated=None), {}, 'give them to gymnasium_family, or use reward="learned"'),
     ):
         with pytest.raises(ValueError, match=words):
-            hipmdp.learn_policy(model, FAMILY, SHORT, 1, quiet=True, **options)
-    silent = hipmdp.gymnasium_family(
-        "cartpole", FAMILY.factory, {"length": (0.25, 1.0), "masspole": (0.05, 0.5)},
-        state_names=FAMILY.specification.state_names, action_names=("left", "right"),
-    )  # fmt: skip
-    with pytest.raises(ValueError, match='give them to gymnasium_family, or use reward="learned"'):
-        hipmdp.learn_policy(model, silent, SHORT, 1, quiet=True)
-    config = replace(TRANSFER, imagined_episodes=10, look_episodes=2)
-    assert hipmdp.learn_policy(model, silent, SHORT, 1, reward="learned", config=config, quiet=True).returns[0] > 0
+            hipmdp.learn_policy(model, family, SHORT, 1, quiet=True, **options)

@@ -1,48 +1,39 @@
 """`hipmdp …` on the command line: results on stdout or in `--out`, progress on stderr."""
 
+import importlib
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import tyro
 
-from hipmdp.cli.adapt import adapt
-from hipmdp.cli.check_env import check_env
-from hipmdp.cli.collect import collect
-from hipmdp.cli.compare import compare
-from hipmdp.cli.demo import demo
-from hipmdp.cli.info import info
-from hipmdp.cli.instances import instances
-from hipmdp.cli.pretrain import pretrain
-from hipmdp.cli.report import report
-
-COMMANDS: dict[str, Any] = {
-    "demo": demo,
-    "instances": instances,
-    "check-env": check_env,
-    "collect": collect,
-    "pretrain": pretrain,
-    "adapt": adapt,
-    "compare": compare,
-    "report": report,
-    "info": info,
-}
+COMMANDS = ("demo", "instances", "check-env", "collect", "pretrain", "adapt", "compare", "report", "info")
+"""Each is the function of the same name in the module of the same name."""
 DESCRIPTION = """Control many systems that are similar but not the same.
 
 Each command has --help with examples. Bad input gives one sentence and exit code 2; --debug shows the traceback."""
+
+
+def command(name: str) -> Callable[..., Any]:
+    """The function behind a command; only its own module is imported, as others bring plotting and more."""
+    name = name.replace("-", "_")
+    return getattr(importlib.import_module(f"hipmdp.cli.{name}"), name)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command (by default, what stands in `sys.argv`). Bad input gives one sentence and exit code 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
-    words = [word for word in words if word != "--debug"]
-    if not words:
-        words = ["--help"]
+    words = [word for word in words if word != "--debug"] or ["--help"]
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="hipmdp", description=DESCRIPTION, args=words)
+            if words[0] in COMMANDS:
+                tyro.cli(command(words[0]), prog=f"hipmdp {words[0]}", args=words[1:])
+            else:
+                every = {name: command(name) for name in COMMANDS}
+                tyro.extras.subcommand_cli_from_dict(every, prog="hipmdp", description=DESCRIPTION, args=words)
     except ValueError as error:
         if debug:
             raise
@@ -61,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _warn(message: Warning | str, category: type[Warning], *where: Any) -> None:
     """One line, without the place in the source that only its authors care about."""
-    sys.stderr.write(f"hipmdp: warning: {message}\n")
+    sys.stderr.write(f"hipmdp: warning: {' '.join(str(message).split())}\n")
 
 
 def _stop(sentence: str, code: int) -> None:

@@ -17,6 +17,7 @@ from hipmdp.data.parquet import save_transitions
 from hipmdp.families import make
 from hipmdp.families.checks import number
 from hipmdp.families.instance_sets import Instance, frozen_instance
+from hipmdp.report.tensorboard import write_run
 from hipmdp.transfer.learn import learn_policy
 from hipmdp.transfer.outlook import STEPS
 from hipmdp.transfer.run import Run
@@ -38,6 +39,7 @@ def adapt(
     sd: float | None = None,
     out: Path | None = None,
     json_: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+    tensorboard: Path | None = None,
 ) -> None:
     """Meet a new instance: one exploratory episode, then a policy learned inside the model, then better ones.
 
@@ -66,6 +68,7 @@ def adapt(
         sd: Spread of the prior, where it is not the family's default (acrobot: 0.25 is the wide family).
         out: Directory for the tuned model with its policy, the log, and what is needed to go on.
         json_: File for the same numbers as JSON.
+        tensorboard: Directory for an event file with what each episode brought (needs hipmdp[tensorboard]).
     """
     loaded = load(model)
     if columns.logs:
@@ -86,6 +89,9 @@ def adapt(
         replace(run.model, policy=run.network).save(out / "model.hipmdp")
         save_transitions(run.transitions, out / "transitions.parquet")
         console.print(f"In {out}: model.hipmdp (with the policy), transitions.parquet", highlight=False, soft_wrap=True)
+    if tensorboard is not None:
+        write_run(run, tensorboard)
+        console.print(f"tensorboard --logdir {tensorboard}", highlight=False, soft_wrap=True)
     if json_ is not None:
         with whole_file(json_) as temporary:
             temporary.write_text(json.dumps(_facts(run, family.name, instance, known), indent=1) + "\n")

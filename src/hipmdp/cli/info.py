@@ -40,7 +40,9 @@ def info(
         elif isinstance(value, dict) and value:
             _say(console, f"{name}:")
             for key, part in value.items():
-                _say(console, f"  {key.replace('_', ' ')}: {part:.4g}" if isinstance(part, float) else f"  {key}: {part}")
+                _say(
+                    console, f"  {key.replace('_', ' ')}: {part:.4g}" if isinstance(part, float) else f"  {key}: {part}"
+                )
     if model is not None and model.has_latent:
         console.print(_latents(model))
     if json_ is not None:

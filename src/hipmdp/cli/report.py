@@ -8,6 +8,7 @@ from rich.console import Console
 
 from hipmdp.report.page import write_page
 from hipmdp.report.report import report as draw
+from hipmdp.report.tensorboard import write_results
 from hipmdp.study.results import read_results
 from hipmdp.study.summary import summary_table, write_summary
 
@@ -16,6 +17,7 @@ def report(
     studies: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR")],
     out: Path | None = None,
     html: bool = False,
+    tensorboard: bool = False,
 ) -> None:
     """Draw every figure that the finished cells allow, as PNG and SVG, and write the numbers behind them.
 
@@ -29,6 +31,7 @@ def report(
         studies: Directories that `hipmdp compare` wrote; long runs (figures 2a and 8) may have their own.
         out: Directory for the figures, results.parquet, results.csv and summary.csv; by default DIR/figures.
         html: Also write report.html there: one page with all of it to look at, which needs no network and no server.
+        tensorboard: Also write event files there, for TensorBoard (needs hipmdp[tensorboard]).
     """
     if not studies:
         raise ValueError("Name at least one directory that `hipmdp compare` wrote.")
@@ -46,3 +49,6 @@ def report(
     if html:
         page = write_page(list(studies), target / "report.html")
         console.print(f"To look at in a browser: {page}", highlight=False, soft_wrap=True, markup=False)
+    if tensorboard:
+        events = write_results(results, target / "tensorboard")
+        console.print(f"tensorboard --logdir {events}", highlight=False, soft_wrap=True, markup=False)

@@ -48,7 +48,7 @@ class LogRows:
     @property
     def last(self) -> np.ndarray:
         """True in the last row of each episode."""
-        return np.append(self.group[1:] != self.group[:-1], True)
+        return np.append(self.group[1:] != self.group[:-1], True)[: len(self.group)]
 
     def select(self, mask: np.ndarray) -> "LogRows":
         """The rows where `mask` holds."""

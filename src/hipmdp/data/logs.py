@@ -11,16 +11,13 @@ import pyarrow as pa
 
 from hipmdp.data.log_columns import LogColumns
 from hipmdp.data.log_rows import LogRows, Problem, problems, rows_of
+from hipmdp.data.log_specification import durations_of, is_regular, specification_of, unwound
 from hipmdp.data.tables import read_table
 from hipmdp.data.transitions import Transitions
 from hipmdp.families.specification import Specification
 
 LEAST = 10
 """Transitions that an instance must have to be learned from."""
-REGULAR = 0.01
-"""Durations that differ from their median by no more than this share are alike."""
-LONGEST_EPISODE = 200
-"""Steps of an imagined episode, where logged ones are longer and nobody has said."""
 FILE = "file"
 """The column that says from which file a row came, where each file is an instance."""
 
@@ -45,9 +42,9 @@ def read_logs(
 
     Several files with no `columns.instance` are one instance each, called like the file. `like` is the specification of
     an earlier log that this one must fit: its actions, its steps. `actions` names all actions in their order (by
-    default those that occur, sorted); `optional` names roles, such as "episode", whose column may be missing; `horizon` is how long imagined episodes are. An instance needs `least`
-    transitions. The first problem is an error that names its row and column; with `drop`, episodes that have one are
-    left out, and a warning says how many.
+    default those that occur, sorted); `optional` names roles, such as "episode", whose column may be missing; `horizon`
+    is how long imagined episodes are. An instance needs `least` transitions. The first problem is an error that names
+    its row and column; with `drop`, episodes that have one are left out, and a warning says how many.
     """
     sources = [logs] if isinstance(logs, (str, Path)) else list(logs)
     if not sources:
@@ -58,7 +55,7 @@ def read_logs(
     known = like.action_names if like is not None else None if actions is None else tuple(actions)
     rows = _usable(rows_of(table, columns, known), columns, least, drop, [str(s) for s in sources], table)
     first = Path(str(sources[0]).removeprefix("minari:")).stem
-    specification = like or _specification(rows, columns, first, horizon, discount)
+    specification = like or specification_of(rows, columns, first, horizon, discount)
     if like is not None and columns.state != like.state_names:
         raise ValueError(
             f"The state columns must be {', '.join(like.state_names)}, as the model learned them, "
@@ -141,84 +138,16 @@ def _more(count: int, what: str) -> str:
     return f" (and {count} more {what}{'s' * (count > 1)})" if count > 0 else ""
 
 
-def _specification(
-    rows: LogRows, columns: LogColumns, name: str, horizon: int | None, discount: float
-) -> Specification:
-    """What the logs say about their own system."""
-    if len(rows.action_names) < 2:
-        raise ValueError(
-            f"Column {columns.action!r} holds one action only ({', '.join(rows.action_names)}): nothing can be chosen."
-        )
-    if not 0 < discount <= 1:
-        raise ValueError(f"The discount must be in (0, 1], got {discount:g}.")
-    if horizon is not None and horizon < 1:
-        raise ValueError(f"The horizon must be at least 1, got {horizon}.")
-    state = _unwound(rows.state, columns)
-    low, high, spread = state.min(axis=0), state.max(axis=0), state.std(axis=0)
-    for i, column in enumerate(columns.state):
-        if low[i] == high[i]:
-            raise ValueError(f"Column {column!r} is {low[i]:g} in every row: leave it out of the state.")
-    angles = np.asarray([c in columns.angles for c in columns.state])
-    slack = high - low
-    low, high = (np.where(angles, limit, v) for limit, v in ((-np.pi, low - slack), (np.pi, high + slack)))
-    lengths = np.bincount(rows.group) - (0 if columns.next_state else 1)
-    durations = _durations(rows, columns)
-    step = None if durations is None else float(np.median(durations))
-    return Specification(
-        family=f"{name}-logs",
-        state_names=columns.state,
-        state_low=_floats(low),
-        state_high=_floats(high),
-        state_centre=_floats(state.mean(axis=0)),
-        state_scale=_floats(spread),
-        angles=tuple(bool(a) for a in angles),
-        action_names=rows.action_names,
-        horizon=horizon or min(int(lengths.max()), LONGEST_EPISODE),
-        discount=discount,
-        step=step,
-        timed=durations is not None and step is not None and not _regular(durations, step),
-        rewarded=columns.reward is not None,
-    )
-
-
-def _floats(values: np.ndarray) -> tuple[float, ...]:
-    return tuple(float(v) for v in values)
-
-
-def _unwound(values: np.ndarray, columns: LogColumns) -> np.ndarray:
-    """Angles brought to [−π, π)."""
-    angles = np.asarray([c in columns.angles for c in columns.state])
-    return np.where(angles, np.mod(values + np.pi, 2 * np.pi) - np.pi, values)
-
-
-def _regular(durations: np.ndarray, step: float) -> bool:
-    return bool(np.all(np.abs(durations - step) <= REGULAR * step))
-
-
-def _durations(rows: LogRows, columns: LogColumns) -> np.ndarray | None:
-    """How long each transition took; None where the log has no times."""
-    if rows.time is None:
-        return None
-    inner = ~rows.last[:-1]
-    known = np.diff(rows.time)[inner]
-    if not columns.next_state:
-        return known
-    # The last transition of an episode ends at a time that is not in the log.
-    durations = np.full(len(rows.time), np.median(known) if len(known) else 1.0)
-    durations[:-1][inner] = known
-    return durations
-
-
 def _transitions(rows: LogRows, columns: LogColumns, specification: Specification) -> Transitions:
     """Rows as transitions: each row with the next one of its episode, or with its own `next_state`."""
-    state, last = _unwound(rows.state, columns), rows.last
+    state, last = unwound(rows.state, columns), rows.last
     if rows.next_state is None:
         start = np.flatnonzero(~last)
         next_state, ends = state[start + 1], last[start + 1]
         terminated = rows.terminated[start + 1]
     else:
         start = np.arange(len(last))
-        next_state, ends, terminated = _unwound(rows.next_state, columns), last, rows.terminated
+        next_state, ends, terminated = unwound(rows.next_state, columns), last, rows.terminated
     group = rows.group[start]
     begins = np.append(True, group[1:] != group[:-1])
     time = np.arange(len(start)) - np.maximum.accumulate(np.where(begins, np.arange(len(start)), 0))
@@ -230,7 +159,7 @@ def _transitions(rows: LogRows, columns: LogColumns, specification: Specificatio
     for i in range(len(instances)):
         mine = instance[firsts] == i
         number[mine] = np.arange(mine.sum())
-    durations = _durations(rows, columns)
+    durations = durations_of(rows, columns)
     if durations is not None:
         _fits(durations, specification, rows, start)
     data: dict[str, Any] = {
@@ -253,7 +182,7 @@ def _transitions(rows: LogRows, columns: LogColumns, specification: Specificatio
 def _fits(durations: np.ndarray, specification: Specification, rows: LogRows, start: np.ndarray) -> None:
     """A model that learned steps of one length knows nothing of others."""
     step = specification.step
-    if step is None or specification.timed or _regular(durations, step):
+    if step is None or specification.timed or is_regular(durations, step):
         return
     worst = int(np.argmax(np.abs(durations - step)))
     row = int(rows.place[start[worst]]) + 1

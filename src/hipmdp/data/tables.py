@@ -53,7 +53,8 @@ def _read_npz(path: Path) -> pa.Table:
     """One array per column; a two-dimensional array `x` gives the columns `x.0`, `x.1`, …."""
     columns: dict[str, pa.Array] = {}
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        # Opened here, because NumPy leaves a file open that it cannot read.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             for name in arrays.files:
                 array = np.asarray(arrays[name])
                 if array.ndim == 1:

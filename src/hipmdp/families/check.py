@@ -62,8 +62,10 @@ class Examination:
 
     def play(self, thetas: list[Theta], stream: int = 1) -> list[Played]:
         """The same actions from the same seed with each θ."""
-        keys = jnp.broadcast_to(jax.random.fold_in(self.key, stream), (len(thetas),))
-        told: Episode = jax.tree.map(np.asarray, play(self.family, Schedule(self.actions), keys, stack_thetas(thetas)))
+        # Always as many lanes, so that JAX compiles once.
+        lanes = stack_thetas([*thetas, *thetas[:1] * (LOOKED_AT - len(thetas))])
+        keys = jnp.broadcast_to(jax.random.fold_in(self.key, stream), (LOOKED_AT,))
+        told: Episode = jax.tree.map(np.asarray, play(self.family, Schedule(self.actions), keys, lanes))
         return [self._valid(told, lane) for lane in range(len(thetas))]
 
     def _valid(self, told: Episode, lane: int) -> Played:

@@ -7,21 +7,21 @@ reset with a seed; other resets start another episode of the *same* instance, as
 import abc
 import functools
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import gymnasium
 import jax
 import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from hipmdp.families.acrobot import Acrobot
 from hipmdp.families.checks import known_name
-from hipmdp.families.drawing import draw_acrobot, draw_grid, draw_hiv
 from hipmdp.families.family import AbstractFamily, Step, Theta
 from hipmdp.families.grid import Grid
 from hipmdp.families.hiv import HIV
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 F = TypeVar("F", bound=AbstractFamily)
 
@@ -113,6 +113,10 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.int64], abc.ABC, Generic[F]):
             return None
         if not self._states:
             raise ValueError("Nothing to render before the first reset: call env.reset() first.")
+        # Imported here, because it takes longer than everything else that `import hipmdp` needs but JAX.
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
         figure = Figure(figsize=self._figure_size, dpi=100, layout="constrained")
         canvas = FigureCanvasAgg(figure)
         self._draw(figure, np.stack(self._states), np.asarray(self._actions, int))
@@ -122,7 +126,7 @@ class FamilyEnv(gymnasium.Env[np.ndarray, np.int64], abc.ABC, Generic[F]):
     _figure_size: ClassVar[tuple[float, float]] = (5, 5)
 
     @abc.abstractmethod
-    def _draw(self, figure: Figure, states: np.ndarray, actions: np.ndarray) -> None:
+    def _draw(self, figure: "Figure", states: np.ndarray, actions: np.ndarray) -> None:
         """Draw the episode so far."""
 
     def _meet(self, theta: Theta) -> None:
@@ -141,7 +145,9 @@ class GridEnv(FamilyEnv[Grid]):
     ) -> None:
         super().__init__(Grid(beta=beta), theta, render_mode)
 
-    def _draw(self, figure: Figure, states: np.ndarray, actions: np.ndarray) -> None:
+    def _draw(self, figure: "Figure", states: np.ndarray, actions: np.ndarray) -> None:
+        from hipmdp.families.drawing import draw_grid
+
         draw_grid(figure.add_subplot(), self.family, self._theta, states)  # type: ignore[arg-type]
 
 
@@ -153,7 +159,9 @@ class AcrobotEnv(FamilyEnv[Acrobot]):
     ) -> None:
         super().__init__(Acrobot(sd=sd), theta, render_mode)
 
-    def _draw(self, figure: Figure, states: np.ndarray, actions: np.ndarray) -> None:
+    def _draw(self, figure: "Figure", states: np.ndarray, actions: np.ndarray) -> None:
+        from hipmdp.families.drawing import draw_acrobot
+
         torque = int(actions[-1]) - 1 if len(actions) else None
         draw_acrobot(figure.add_subplot(), self._theta, states, torque)  # type: ignore[arg-type]
 
@@ -172,7 +180,9 @@ class HIVEnv(FamilyEnv[HIV]):
     ) -> None:
         super().__init__(HIV(sd=sd, vary=vary), theta, render_mode)
 
-    def _draw(self, figure: Figure, states: np.ndarray, actions: np.ndarray) -> None:
+    def _draw(self, figure: "Figure", states: np.ndarray, actions: np.ndarray) -> None:
+        from hipmdp.families.drawing import draw_hiv
+
         draw_hiv(figure.add_subplot(), states, actions, self.family.horizon)
 
 

@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-
 _PER_DIMENSION = ("state_names", "state_low", "state_high", "state_centre", "state_scale", "angles")
 
 

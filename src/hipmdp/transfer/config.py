@@ -70,7 +70,8 @@ LEARNERS: dict[str, dict[str, dict[str, Any]]] = {
 """In what the Double DQN in imagination differs from the one in real life."""
 PLAIN: dict[str, dict[str, Any]] = {
     "paper": {},
-    "default": {"minibatches": 2, "epsilon_decay": 0.99, "epsilon_floor": 0.02},
+    # With fewer updates, a system whose first episodes are short is not learned at all (docs/your-environment.md).
+    "default": {"minibatches": 5, "epsilon_decay": 0.99, "epsilon_floor": 0.02},
 }
 """The same for a system of the user's own."""
 LANES = {"paper": 1, "default": 10}
