@@ -57,5 +57,7 @@ def links(page: Path) -> list[str]:
 
 def paths(page: Path) -> list[str]:
     """Files and folders of this project that are named in code style or in a command."""
-    words = [word for span in [*SPAN.findall(FENCE.sub("", page.read_text())), *commands(page)] for word in span.split()]
+    words = [
+        word for span in [*SPAN.findall(FENCE.sub("", page.read_text())), *commands(page)] for word in span.split()
+    ]
     return [word.rstrip(".,;:") for word in words if re.match(rf"({'|'.join(FOLDERS)})/[\w./-]+$", word)]

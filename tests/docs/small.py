@@ -1,15 +1,16 @@
 """The same calls at a small size: what the pages show is real use, what the tests run takes seconds."""
 
 import functools
+import inspect
 from dataclasses import replace
 
 import hipmdp
-from hipmdp.dynamics import reward_head
+from hipmdp.dynamics import fit, reward_head
 from hipmdp.dynamics.presets import preset as dynamics_preset
 from hipmdp.transfer.config import preset as transfer_preset
 
-MOST = {"instances": 2, "episodes": 2}
-"""What a page may ask for in earnest, and gets so much of."""
+MOST = {"collect": {"instances": 2, "episodes": 2}, "learn_policy": {"episodes": 1}}
+"""A page may ask for more, and gets so much."""
 
 
 def small_dynamics(name, specification):
@@ -25,24 +26,37 @@ def small_transfer(name, specification):
     return replace(config, learner=learner, imagined_episodes=4, weight_draws=2, look_episodes=2, retunings=0)
 
 
-def limited(function):
-    """`function` with fewer episodes and instances than it was asked for."""
+def limited(function, limits):
+    """`function` with no more episodes and instances than `limits`, whatever it is asked for."""
 
     @functools.wraps(function)
     def call(*arguments, **options):
-        for name, most in MOST.items():
-            if isinstance(options.get(name), int):
-                options[name] = min(options[name], most)
-        return function(*arguments, **options)
+        asked = inspect.signature(function).bind(*arguments, **options)
+        asked.apply_defaults()
+        for name, most in limits.items():
+            if isinstance(asked.arguments[name], int):
+                asked.arguments[name] = min(asked.arguments[name], most)
+        return function(*asked.args, **asked.kwargs)
 
     return call
 
 
+def skip_learning(monkeypatch):
+    """Fits and imagination end before their first step: they would take minutes to compile, and have tests of their own."""
+    monkeypatch.setattr(fit, "run_schedule", lambda dynamics, config, prior, schedule, state, report=None: state)
+    for place in ("algorithm", "advise"):
+        monkeypatch.setattr(
+            f"hipmdp.transfer.{place}.simulate_episodes",
+            lambda config, environment, contexts, student, *rest: student,
+        )
+
+
 def make_small(monkeypatch):
     """Until the end of the test, everything is done at a small size."""
+    skip_learning(monkeypatch)
     monkeypatch.setattr("hipmdp.transfer.pretrain.dynamics_preset", small_dynamics)
     for place in ("learn", "advise"):
         monkeypatch.setattr(f"hipmdp.transfer.{place}.transfer_preset", small_transfer)
     monkeypatch.setattr(reward_head, "STEPS", 50)
-    for name in ("collect", "learn_policy"):
-        monkeypatch.setattr(hipmdp, name, limited(getattr(hipmdp, name)))
+    for name, limits in MOST.items():
+        monkeypatch.setattr(hipmdp, name, limited(getattr(hipmdp, name), limits))

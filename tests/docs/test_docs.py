@@ -7,6 +7,7 @@ import sys
 import tomllib
 import types
 
+import jax
 import pytest
 import tyro
 
@@ -21,6 +22,16 @@ def names(chosen):
     return {"argvalues": chosen, "ids": [page.name for page in chosen]}
 
 
+@pytest.fixture(scope="module")
+def quick_compilation():
+    """Programs that run once are not worth optimizing; none of them may be left for other tests."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+    jax.clear_caches()
+
+
+@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.filterwarnings("ignore::hipmdp.LatentIgnoredWarning")
 @pytest.mark.parametrize("page", **names([p for p in PAGES if any(b.language == "python" for b in blocks(p))]))
 def test_the_code_runs(page, monkeypatch, tmp_path):
@@ -34,8 +45,6 @@ def test_the_code_runs(page, monkeypatch, tmp_path):
         if block.language == "python" and block.not_run is None:
             # Empty lines before it, so that a traceback tells the line of the page.
             exec(compile("\n" * (block.line - 1) + block.text, page, "exec"), vars(module))
-    for name in [name for name in sys.modules if (ROOT / "examples" / f"{name}.py").exists()]:
-        del sys.modules[name]
 
 
 def test_few_blocks_are_not_run():
@@ -62,7 +71,7 @@ COMMANDS = [(page.name, line) for page in PAGES for line in commands(page)]
 
 @pytest.mark.parametrize("line", sorted({line for _, line in COMMANDS if line.startswith("hipmdp ")}))
 def test_commands_parse(line):
-    words = shlex.split(line, comments=True)[1:]
+    words = [word for word in shlex.split(line, comments=True)[1:] if word != "--debug"]
     assert words
     parse(words)
 
@@ -97,3 +106,14 @@ def test_paths_exist(page):
     places = (ROOT, ROOT / "src")
     gone = [path for path in paths(page) if not any((place / path).exists() for place in places)]
     assert gone == []
+
+
+def test_messages_are_those_of_the_source():
+    """Tables that explain messages: each part between two … stands in the source."""
+    source = "".join(path.read_text() for path in sorted((ROOT / "src" / "hipmdp").rglob("*.py")))
+    source = re.sub(r'"\s*f?"', "", source)
+    rows = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs" / "your-logs.md").read_text(), re.MULTILINE)
+    explained = [row for row in rows if not row.startswith("--")]
+    assert len(explained) > 20
+    parts = [part.strip(" ,:") for row in explained for part in row.split("…")]
+    assert [part for part in parts if part not in source] == []

@@ -1,4 +1,4 @@
-"""The worked example, CartPole with a hidden pole, from Gymnasium to a policy, at a small size: 100 steps at most."""
+"""The worked example, CartPole with a hidden pole, from Gymnasium to a policy, at a small size: 60 steps at most."""
 
 import runpy
 from pathlib import Path
@@ -17,13 +17,14 @@ from hipmdp.transfer.config import TransferConfig
 
 EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "cartpole.py"))
 SHORT, LONG = {"length": 0.25, "masspole": 0.1}, {"length": 1.0, "masspole": 0.1}
-DYNAMICS = hipmdp.DynamicsConfig(hidden=(24, 24), latent_size=2, rounds=1500, batch_size=64, tune_rounds=50)
+DYNAMICS = hipmdp.DynamicsConfig(hidden=(16, 16), latent_size=2, rounds=1000, batch_size=64, tune_rounds=50)
 LEARNER = DDQNConfig(hidden=(32, 32), minibatches=5, lanes=10, epsilon_decay=0.98, learning_rate=2e-3, target_rate=0.02)
-TRANSFER = TransferConfig(learner=LEARNER, imagined_episodes=200, weight_draws=4, look_episodes=10, retunings=0)
+TRANSFER = TransferConfig(learner=LEARNER, imagined_episodes=150, weight_draws=2, look_episodes=4, retunings=0)
 
 
 def cartpole(**options):
-    known = {"horizon": 100, "reward": EXAMPLE["reward"], "terminated": EXAMPLE["terminated"], "success": "survived"}
+    known = {"horizon": 60, "evaluation_episodes": 5, "success": "survived"}
+    known |= {name: EXAMPLE[name] for name in ("reward", "terminated")}
     ranges = {"length": (0.25, 1.0), "masspole": (0.05, 0.5)}
     return hipmdp.gymnasium_family("cartpole", EXAMPLE["make"], ranges, **(known | options))
 
@@ -61,22 +62,22 @@ def test_the_latent_tells_short_poles_from_long_ones(model):
 
 def test_one_episode_with_a_new_pole_is_enough_to_beat_random_by_far(model):
     run = hipmdp.learn_policy(model, FAMILY, {"length": 0.8, "masspole": 0.1}, 1, seed=1, config=TRANSFER, quiet=True)
-    assert run.learning_returns[0] < 45
-    assert run.returns[0] > 80
+    assert run.learning_returns[0] < 40
+    assert run.returns[0] > 50
     assert run.success[0] > 0.3
     # The pole falls to the right: so must the cart go.
     assert run.policy([0.0, 0.0, 0.1, 0.5]) == 1
 
 
 def test_collect_and_model_free_go_on_where_they_were_stopped(tmp_path):
-    batch = hipmdp.collect(FAMILY, [SHORT, "test:1"], episodes=3, seed=0, quiet=True, out=tmp_path / "batch")
+    batch = hipmdp.collect(FAMILY, [SHORT, "test:1"], episodes=3, seed=0, quiet=True, out=tmp_path / "batch", jobs=1)
     assert batch.episode_count == 6
     assert (batch.terminated | batch.truncated).sum() == 6
     assert batch.thetas[0]["length"] == 0.25
-    again = hipmdp.collect(FAMILY, [SHORT, "test:1"], episodes=3, seed=0, quiet=True, out=tmp_path / "batch")
+    again = hipmdp.collect(FAMILY, [SHORT, "test:1"], episodes=3, seed=0, quiet=True, out=tmp_path / "batch", jobs=1)
     np.testing.assert_array_equal(batch.state, again.state)
     with pytest.raises(ValueError, match="holds another collection"):
-        hipmdp.collect(FAMILY, [LONG, "test:1"], episodes=3, seed=0, quiet=True, out=tmp_path / "batch")
+        hipmdp.collect(FAMILY, [LONG, "test:1"], episodes=3, seed=0, quiet=True, out=tmp_path / "batch", jobs=1)
     free = hipmdp.pretrain(batch, "model_free")
     whole, kept = (
         hipmdp.learn_policy(free, FAMILY, SHORT, 3, seed=2, quiet=True, out=out) for out in (None, tmp_path / "run")
