@@ -1,6 +1,22 @@
 """Strictness for every test: no silent dtype or rank promotion; warnings are errors (pyproject.toml)."""
 
+import hashlib
 import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+# Compiled programs are shared by the tests, their workers and the processes they start: a third of the suite's time.
+# Programs are of one jaxlib and one processor, so that is what the directory is named after.
+_ABOUT = Path("/proc/cpuinfo")
+_PROCESSOR = (
+    next((line for line in _ABOUT.read_text().splitlines() if line.startswith("flags")), "")
+    if (_ABOUT.exists())
+    else platform.processor()
+)
+_NAME = f"jax-{version('jaxlib')}-{hashlib.sha256(_PROCESSOR.encode()).hexdigest()[:12]}"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / _NAME))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 import jax
 from hypothesis import settings

@@ -4,7 +4,7 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 import tyro
 
@@ -50,7 +50,14 @@ def main(arguments: list[str] | None = None) -> None:
         _stop(f"unexpected {type(error).__name__}: {error} (--debug shows where; please report it).", 1)
 
 
-def _warn(message: Warning | str, category: type[Warning], *where: Any) -> None:
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """One line, without the place in the source that only its authors care about."""
     sys.stderr.write(f"hipmdp: warning: {' '.join(str(message).split())}\n")
 

@@ -14,8 +14,9 @@ from hipmdp.cli.adapt_logs import adapt_logs
 from hipmdp.cli.log_options import NO_LOGS, LogOptions
 from hipmdp.data.files import whole_file
 from hipmdp.data.parquet import save_transitions
-from hipmdp.families import make
+from hipmdp.families import FAMILIES, make
 from hipmdp.families.checks import number
+from hipmdp.families.family import AbstractFamily
 from hipmdp.families.instance_sets import Instance, frozen_instance
 from hipmdp.report.tensorboard import write_run
 from hipmdp.transfer.learn import learn_policy
@@ -27,6 +28,7 @@ from hipmdp.transfer.storage import load
 def adapt(
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")],
     instance: str | None = None,
+    family: str | None = None,
     columns: Annotated[LogOptions, tyro.conf.OmitArgPrefixes] = NO_LOGS,
     only: str | None = None,
     at: str | None = None,
@@ -52,10 +54,13 @@ def adapt(
 
     Example: hipmdp adapt fleet.hipmdp --logs new.parquet --json answer.json
 
+    Example: hipmdp adapt poles.hipmdp --family cartpole:family --instance test:0
+
     Args:
         model: A model file from `hipmdp pretrain`, or grid, acrobot or hiv for the one that comes with hipmdp.
         instance: test:3, or parameters by name (l1=1.2,m2=0.8); by default drawn from the family. With --logs: the
             column that says which system a row is of.
+        family: module:name of your own family, where the model is of one.
         only: With --logs: the system that is meant, where the file holds several.
         at: With --logs: the state to ask about (1.5,-0.2); by default where the log ends.
         horizon: With --logs: how many steps ahead to tell.
@@ -76,11 +81,11 @@ def adapt(
         return
     if "columns" in loaded.about:
         raise ValueError(f"{model!r} was learned from logs and has no environment: give --logs NEW.")
-    family = make(loaded.specification.family, **({} if sd is None else {"sd": sd}))
-    met, known = _instance(family, instance)
-    run = learn_policy(loaded, family, met, episodes, seed, None, reward, preset, out, dynamics=dynamics)
+    system = _family(loaded.specification.family, family, sd)
+    met, known = _instance(system, instance)
+    run = learn_policy(loaded, system, met, episodes, seed, None, reward, preset, out, dynamics=dynamics)
     console = Console()
-    console.print(_table(run, family.name, instance, known))
+    console.print(_table(run, system.name, instance, known))
     if run.latent is not None:
         console.print(
             "latent: " + " ".join(f"{x:.2f}" for x in np.asarray(run.latent)), highlight=False, soft_wrap=True
@@ -94,16 +99,23 @@ def adapt(
         console.print(f"tensorboard --logdir {tensorboard}", highlight=False, soft_wrap=True)
     if json_ is not None:
         with whole_file(json_) as temporary:
-            temporary.write_text(json.dumps(_facts(run, family.name, instance, known), indent=1) + "\n")
+            temporary.write_text(json.dumps(_facts(run, system.name, instance, known), indent=1) + "\n")
 
 
-def _instance(family: Any, text: str | None) -> tuple[Any, Instance | None]:
-    """`test:3` (whose best return is known), or `l1=1.2,m2=0.8`."""
+def _family(name: str, own: str | None, sd: float | None) -> AbstractFamily:
+    """The family that the model is of."""
+    if own is None and name not in FAMILIES:
+        raise ValueError(f"The model is of {name!r}, a family of your own: say which with --family module:name.")
+    return make(own or name, **({} if sd is None else {"sd": sd}))
+
+
+def _instance(family: AbstractFamily, text: str | None) -> tuple[Any, Instance | None]:
+    """`test:3` (with what is needed to score it, where its best return is known), or `l1=1.2,m2=0.8`."""
     if text is None:
         return None, None
     if "=" not in text:
         known = frozen_instance(family, text)
-        return known.theta, known
+        return known.theta, known if known.is_scored else None
     pairs = [part.partition("=") for part in text.split(",")]
     return {name.strip(): number(f"{family.name} parameter", name.strip(), value) for name, _, value in pairs}, None
 

@@ -14,6 +14,7 @@ from hipmdp.data.files import output_directory, whole_file
 from hipmdp.data.logs import LEAST, read_logs
 from hipmdp.data.parquet import load_transitions
 from hipmdp.data.transitions import Transitions
+from hipmdp.families import FAMILIES
 from hipmdp.transfer.pretrain import pretrain as run_pretrain
 
 
@@ -106,4 +107,5 @@ def _show(
             say(f"  steps differ (typically {specification.step:g}): their duration is an input")
     for name, value in report.items():
         say(f"  {name.replace('_', ' ')}: {value:.3g}")
-    say(f"Next: hipmdp adapt {path} " + ("--logs NEW.parquet" if from_logs else "--instance test:0"))
+    own = "" if specification.family in FAMILIES else "--family module:name "
+    say(f"Next: hipmdp adapt {path} " + ("--logs NEW.parquet" if from_logs else f"{own}--instance test:0"))

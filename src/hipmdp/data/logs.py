@@ -50,8 +50,8 @@ def read_logs(
     if not sources:
         raise ValueError("Name at least one log file.")
     table, columns = _joined(sources, columns)
-    gone = [role for role in optional if getattr(columns, role) not in table.column_names]
-    columns = replace(columns, **dict.fromkeys(gone))
+    gone: dict[str, Any] = {role: None for role in optional if getattr(columns, role) not in table.column_names}
+    columns = replace(columns, **gone)
     known = like.action_names if like is not None else None if actions is None else tuple(actions)
     rows = _usable(rows_of(table, columns, known), columns, least, drop, [str(s) for s in sources], table)
     first = Path(str(sources[0]).removeprefix("minari:")).stem
