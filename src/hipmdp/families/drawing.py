@@ -90,6 +90,12 @@ def draw_acrobot(
         axes.text(x + 0.08, y + 0.08, turn, fontsize=18, color=RED, ha="left")
 
 
+def hiv_handles(axes: Axes) -> list[Any]:
+    """What a legend of `draw_hiv` must explain: the markers and the bands."""
+    bands: list[Any] = [Patch(color=c, alpha=0.35, label=name) for name, c in DRUG_BANDS.values()]
+    return axes.get_legend_handles_labels()[0] + bands
+
+
 def draw_hiv(axes: Axes, states: np.ndarray, actions: np.ndarray, horizon: int, legend: bool = True) -> None:
     """The six markers over days on a log axis; coloured bands show which drugs were given."""
     days = np.arange(len(states)) * DAYS_PER_STEP
@@ -105,10 +111,8 @@ def draw_hiv(axes: Axes, states: np.ndarray, actions: np.ndarray, horizon: int, 
     low = 10.0 ** min(-1.0, math.floor(float(states.min())))
     axes.set(xlim=(0, horizon * DAYS_PER_STEP), ylim=(low, 1e7), xlabel="day", ylabel="per ml")
     if legend:
-        bands: list[Any] = [Patch(color=c, alpha=0.35, label=name) for name, c in DRUG_BANDS.values()]
-        handles = axes.get_legend_handles_labels()[0] + bands
         axes.legend(
-            handles=handles,
+            handles=hiv_handles(axes),
             fontsize=7.5,
             ncols=3,
             loc="upper center",

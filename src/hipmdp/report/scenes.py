@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hipmdp.families.acrobot import Acrobot
-from hipmdp.families.drawing import draw_acrobot, draw_grid, draw_hiv
+from hipmdp.families.drawing import draw_acrobot, draw_grid, draw_hiv, hiv_handles
 from hipmdp.families.grid import Grid
 from hipmdp.report.style import COLUMN, new_figure
 from hipmdp.study.record import Record
@@ -55,8 +55,7 @@ def patient_figure(results: Results, family: str) -> Figure | None:
     figure = new_figure(2 * COLUMN, 3.0)
     axes = figure.add_subplot()
     draw_hiv(axes, record.states, record.actions, results.family(record).horizon, legend=False)
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False, fontsize=7)
+    figure.legend(handles=hiv_handles(axes), loc="outside lower center", ncols=3, frameon=False, fontsize=7)
     episodes = _length(record)
     axes.set_title(f"{record.facts['instance']}, treated by the policy learned in {episodes} episodes", fontsize=8.5)
     return figure
