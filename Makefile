@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-ray lint types unit bench constraints clean
+.PHONY: demo test test-ray docs lint types unit bench constraints clean
 
 demo: .venv/.core
 	$(BIN)/hipmdp demo --out demo
@@ -23,6 +23,10 @@ unit: .venv/.test
 # A study on a Ray cluster of two nodes, one of which dies.
 test-ray: .venv/.ray
 	$(BIN)/python -m pytest -m ray tests/ray_cluster
+
+# The documentation as a site of its own.
+docs: .venv/.test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 .venv/.core: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"hipmdp needs Python 3.11 or newer, this is {v[0]}.{v[1]}: try make PYTHON=python3.12")'
@@ -54,6 +58,7 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/hiv_capacity.py
 	$(BIN)/python benchmarks/adapt.py --jobs $(JOBS)
 	$(BIN)/python benchmarks/adapt_speed.py
+	$(BIN)/python benchmarks/logs_speed.py
 
 # Resolve the newest releases that fit pyproject.toml, all extras together, and pin them.
 constraints:
@@ -64,4 +69,4 @@ constraints:
 	rm -rf .venv-constraints
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo site

@@ -20,17 +20,19 @@ hide: [toc]
 
 # Command line
 
-Progress goes to stderr, results to stdout or into `--out`. Exit codes: 0 done, 1 something failed (a check, or cells of a study),
-2 bad input (one sentence says what), 130 interrupted. `--debug` with any command shows the traceback behind an error.
+Progress goes to stderr, results to stdout or into `--out`. With `--debug` any command shows the traceback of an error.
+
+Exit codes: 0 done, 1 something failed (a check, or cells of a study), 2 bad input (one sentence
+says what), 130 interrupted.
 """
 
 
 def help_of(*words: str) -> str:
     """What the command says about itself, at a fixed width and without colours."""
     said = io.StringIO()
-    with mock.patch.dict(os.environ, COLUMNS=str(WIDTH), NO_COLOR="1"), contextlib.redirect_stdout(said):
-        with contextlib.suppress(SystemExit):
-            cli.main([*words, "--help"])
+    fixed = mock.patch.dict(os.environ, COLUMNS=str(WIDTH), NO_COLOR="1")
+    with fixed, contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+        cli.main([*words, "--help"])
     lines = []
     for line in said.getvalue().strip().splitlines():
         # Boxes fit the width; the sentences above them do not.

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 from rich.console import Console
-from rich.table import Table
 
 from hipmdp.data.files import whole_file
 from hipmdp.data.parquet import load_transitions
@@ -44,7 +43,8 @@ def info(
                     console, f"  {key.replace('_', ' ')}: {part:.4g}" if isinstance(part, float) else f"  {key}: {part}"
                 )
     if model is not None and model.has_latent:
-        console.print(_latents(model))
+        for line in _latents(model):
+            _say(console, line)
     if json_ is not None:
         if model is not None and model.has_latent:
             facts["latents"] = _latent_rows(model)
@@ -107,14 +107,11 @@ def _latent_rows(model: Model) -> list[dict[str, Any]]:
     return [{"name": name, "latent": row.tolist()} for name, row in zip(names, latents, strict=True)]
 
 
-def _latents(model: Model) -> Table:
+def _latents(model: Model) -> list[str]:
+    """A line for each known system: their numbers are too many for the columns of a table."""
     rows = _latent_rows(model)
-    table = Table(title="latents of the known systems")
-    table.add_column("system")
-    for i in range(len(rows[0]["latent"]) if rows else 0):
-        table.add_column(f"w{i}", justify="right")
-    for row in rows[:MOST_ROWS]:
-        table.add_row(row["name"], *(f"{value:.3f}" for value in row["latent"]))
+    width = max((len(row["name"]) for row in rows), default=0)
+    lines = [f"  {row['name']:{width}} " + " ".join(f"{v:6.2f}" for v in row["latent"]) for row in rows[:MOST_ROWS]]
     if len(rows) > MOST_ROWS:
-        table.caption = f"and {len(rows) - MOST_ROWS} more: --json writes all"
-    return table
+        lines.append(f"  and {len(rows) - MOST_ROWS} more: --json writes all")
+    return ["latents of the known systems:", *lines]

@@ -85,9 +85,7 @@ def advise(
     elif model.reward_head is not None:
         rewards = LearnedReward(model.reward_head)
     else:
-        raise ValueError(
-            "A policy needs a reward: a column of the logs, or a function (--reward module:function)."
-        )
+        raise ValueError("A policy needs a reward: a column of the logs, or a function (--reward module:function).")
     tuned, latent = tune_model(dynamics, transitions, seed)
     environment = _imagination(model, tuned, transitions, rewards, now, seed)
     contexts = _contexts(model, tuned, latent, transitions, config, config.latent_temperature, seed)
