@@ -64,7 +64,7 @@ def _read_npz(path: Path) -> pa.Table:
                 else:
                     raise ValueError(f"array {name!r} has {array.ndim} dimensions, a column one or two")
     except (
-        OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, RuntimeError, SyntaxError,
+        OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, SyntaxError,
         MemoryError, OverflowError, zipfile.BadZipFile, zlib.error, pa.ArrowException,
     ) as error:  # fmt: skip
         raise _unreadable(path, "NPZ", error) from None
