@@ -1,6 +1,5 @@
 """`hipmdp adapt MODEL`: meet one new instance and learn to control it, in its environment or from its logs."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from hipmdp.cli.adapt_logs import adapt_logs
 from hipmdp.cli.log_options import NO_LOGS, LogOptions
-from hipmdp.data.files import whole_file
+from hipmdp.cli.output import say, write_json
 from hipmdp.data.parquet import save_transitions
 from hipmdp.families import FAMILIES, make
 from hipmdp.families.checks import number
@@ -87,19 +86,15 @@ def adapt(
     console = Console()
     console.print(_table(run, system.name, instance, known))
     if run.latent is not None:
-        console.print(
-            "latent: " + " ".join(f"{x:.2f}" for x in np.asarray(run.latent)), highlight=False, soft_wrap=True
-        )
+        say(console, "latent: " + " ".join(f"{x:.2f}" for x in np.asarray(run.latent)))
     if out is not None:
         replace(run.model, policy=run.network).save(out / "model.hipmdp")
         save_transitions(run.transitions, out / "transitions.parquet")
-        console.print(f"In {out}: model.hipmdp (with the policy), transitions.parquet", highlight=False, soft_wrap=True)
+        say(console, f"In {out}: model.hipmdp (with the policy), transitions.parquet")
     if tensorboard is not None:
         write_run(run, tensorboard)
-        console.print(f"tensorboard --logdir {tensorboard}", highlight=False, soft_wrap=True)
-    if json_ is not None:
-        with whole_file(json_) as temporary:
-            temporary.write_text(json.dumps(_facts(run, system.name, instance, known), indent=1) + "\n")
+        say(console, f"tensorboard --logdir {tensorboard}")
+    write_json(json_, _facts(run, system.name, instance, known))
 
 
 def _family(name: str, own: str | None, sd: float | None) -> AbstractFamily:

@@ -1,6 +1,5 @@
 """`hipmdp adapt MODEL --logs NEW`: what a log of one new system says, without an environment."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hipmdp.cli.log_options import LogOptions
-from hipmdp.data.files import output_directory, whole_file
+from hipmdp.cli.output import say, write_json
+from hipmdp.data.files import output_directory
 from hipmdp.data.logs import read_logs
 from hipmdp.data.transitions import Transitions
 from hipmdp.families.checks import known_name, number
@@ -49,15 +49,12 @@ def adapt_logs(
     if advice is not None:
         _show_advice(console, model, advice)
     else:
-        _say(console, "No reward, so no policy: give --reward module:function, or pre-train with a reward column.")
+        say(console, "No reward, so no policy: give --reward module:function, or pre-train with a reward column.")
     if out is not None:
         tuned = model if advice is None else replace(model, dynamics=advice.dynamics, policy=advice.network)
         tuned.save(output_directory(out) / "model.hipmdp")
-        _say(console, f"In {out}: model.hipmdp" + ("" if advice is None else " (with the policy)"))
-    if json_ is not None:
-        facts = _facts(model, transitions, state, recognition, futures, advice)
-        with whole_file(json_) as temporary:
-            temporary.write_text(json.dumps(facts, indent=1) + "\n")
+        say(console, f"In {out}: model.hipmdp" + ("" if advice is None else " (with the policy)"))
+    write_json(json_, _facts(model, transitions, state, recognition, futures, advice))
 
 
 def _read(model: Model, columns: LogOptions, instance: str | None) -> Transitions:
@@ -113,25 +110,21 @@ def _advice(model: Model, transitions: Transitions, state: np.ndarray, reward: s
     return advice
 
 
-def _say(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
-
-
 def _show_recognition(console: Console, transitions: Transitions, told: Recognition) -> None:
     name = transitions.name(transitions.instances[0])
-    _say(console, f"System {name}: {len(transitions)} transitions in {transitions.episode_count} episodes")
+    say(console, f"System {name}: {len(transitions)} transitions in {transitions.episode_count} episodes")
     pairs = zip(np.asarray(told.latent), told.spread, strict=True)
-    _say(console, "latent: " + " ".join(f"{value:.3f}±{spread:.3f}" for value, spread in pairs))
+    say(console, "latent: " + " ".join(f"{value:.3f}±{spread:.3f}" for value, spread in pairs))
     near = ", ".join(f"{n.name} ({n.distance:.2f})" for n in told.neighbours[:NEIGHBOURS])
-    _say(console, f"nearest known systems (distance in standard deviations): {near}")
+    say(console, f"nearest known systems (distance in standard deviations): {near}")
     quality = told.held_back
-    _say(
+    say(
         console,
         f"on its last {quality.rows} transitions: error {quality.l2:.3g} (with the mean latent {told.mean_error:.3g}, "
         f"on known systems {told.expected_error:.3g}); 95 % intervals held {quality.coverage[-1]:.0%}",
     )
     for doubt in told.warnings:
-        _say(console, f"Warning: this system is unlike those the model knows: {doubt}.")
+        say(console, f"Warning: this system is unlike those the model knows: {doubt}.")
 
 
 def _show_outlook(console: Console, model: Model, state: np.ndarray, futures: Outlook) -> None:
@@ -157,9 +150,9 @@ def _show_advice(console: Console, model: Model, advice: Advice) -> None:
         interval = f"[{advice.low[a]:.4g}, {advice.high[a]:.4g}]"
         table.add_row(names[a], f"{advice.values[a]:.4g}", interval, "yes" if advice.supported[a] else "no")
     console.print(table)
-    _say(console, f"Recommended now: {names[advice.action]}")
+    say(console, f"Recommended now: {names[advice.action]}")
     if not advice.supported[advice.action]:
-        _say(
+        say(
             console,
             f"Warning: nobody has tried {names[advice.action]} near this state (the nearest logged one is "
             f"{advice.distances[advice.action]:.2g} spreads away, usual is {advice.reach:.2g}).",

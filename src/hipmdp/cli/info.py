@@ -1,7 +1,6 @@
 """`hipmdp info FILE`: what is in a model or a batch."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +8,7 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from hipmdp.data.files import whole_file
+from hipmdp.cli.output import say, write_json
 from hipmdp.data.parquet import load_transitions
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.storage import load
@@ -35,25 +34,19 @@ def info(
     console = Console()
     for name, value in facts.items():
         if not isinstance(value, (dict, list)):
-            _say(console, f"{name}: {value}")
+            say(console, f"{name}: {value}")
         elif isinstance(value, dict) and value:
-            _say(console, f"{name}:")
+            say(console, f"{name}:")
             for key, part in value.items():
-                _say(
+                say(
                     console, f"  {key.replace('_', ' ')}: {part:.4g}" if isinstance(part, float) else f"  {key}: {part}"
                 )
     if model is not None and model.has_latent:
         for line in _latents(model):
-            _say(console, line)
-    if json_ is not None:
-        if model is not None and model.has_latent:
-            facts["latents"] = _latent_rows(model)
-        with whole_file(json_) as temporary:
-            temporary.write_text(json.dumps(facts, indent=1) + "\n")
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
+            say(console, line)
+    if model is not None and model.has_latent:
+        facts["latents"] = _latent_rows(model)
+    write_json(json_, facts)
 
 
 def _specification(specification: Any) -> dict[str, Any]:

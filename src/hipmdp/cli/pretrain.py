@@ -1,6 +1,5 @@
 """`hipmdp pretrain`: how the family behaves, as one model file."""
 
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,8 @@ import tyro
 from rich.console import Console
 
 from hipmdp.cli.log_options import NO_LOGS, LogOptions
-from hipmdp.data.files import output_directory, whole_file
+from hipmdp.cli.output import say, write_json
+from hipmdp.data.files import output_directory
 from hipmdp.data.logs import LEAST, read_logs
 from hipmdp.data.parquet import load_transitions
 from hipmdp.data.transitions import Transitions
@@ -77,10 +77,8 @@ def pretrain(
     model.save(path)
     seconds = time.perf_counter() - begin
     _show(path, method, transitions, model.report, read, seconds, from_logs=batch is None)
-    if json_ is not None:
-        facts = {"model": str(path), **model.about, **model.report, "read_seconds": read, "seconds": seconds}
-        with whole_file(json_) as temporary:
-            temporary.write_text(json.dumps(facts, indent=1) + "\n")
+    facts = {"model": str(path), **model.about, **model.report, "read_seconds": read, "seconds": seconds}
+    write_json(json_, facts)
 
 
 def _show(
@@ -93,19 +91,16 @@ def _show(
     from_logs: bool,
 ) -> None:
     console, specification = Console(), transitions.specification
-
-    def say(text: str) -> None:
-        console.print(text, highlight=False, soft_wrap=True, markup=False)
-
     say(
+        console,
         f"{path}: {method} model of {specification.family}, from {len(transitions)} transitions of "
-        f"{len(transitions.instances)} instances, in {seconds:.0f} s ({read:.1f} s to read and check)"
+        f"{len(transitions.instances)} instances, in {seconds:.0f} s ({read:.1f} s to read and check)",
     )
     if from_logs:
-        say(f"  actions: {', '.join(specification.action_names)}")
+        say(console, f"  actions: {', '.join(specification.action_names)}")
         if specification.timed:
-            say(f"  steps differ (typically {specification.step:g}): their duration is an input")
+            say(console, f"  steps differ (typically {specification.step:g}): their duration is an input")
     for name, value in report.items():
-        say(f"  {name.replace('_', ' ')}: {value:.3g}")
+        say(console, f"  {name.replace('_', ' ')}: {value:.3g}")
     own = "" if specification.family in FAMILIES else "--family module:name "
-    say(f"Next: hipmdp adapt {path} " + ("--logs NEW.parquet" if from_logs else f"{own}--instance test:0"))
+    say(console, f"Next: hipmdp adapt {path} " + ("--logs NEW.parquet" if from_logs else f"{own}--instance test:0"))

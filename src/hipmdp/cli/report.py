@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from hipmdp.cli.output import say
 from hipmdp.report.page import write_page
 from hipmdp.report.report import report as draw
 from hipmdp.report.tensorboard import write_results
@@ -44,11 +45,11 @@ def report(
     console = Console()
     for name in first.names("family"):
         console.print(summary_table(first, name))
-    console.print(f"In {target}: {', '.join(p.stem for p in figures)} (PNG and SVG)", highlight=False, soft_wrap=True)
-    console.print("and results.parquet, results.csv, summary.csv", highlight=False, soft_wrap=True)
+    say(console, f"In {target}: {', '.join(p.stem for p in figures)} (PNG and SVG)")
+    say(console, "and results.parquet, results.csv, summary.csv")
     if html:
         page = write_page(list(studies), target / "report.html")
-        console.print(f"To look at in a browser: {page}", highlight=False, soft_wrap=True, markup=False)
+        say(console, f"To look at in a browser: {page}")
     if tensorboard:
         events = write_results(results, target / "tensorboard")
-        console.print(f"tensorboard --logdir {events}", highlight=False, soft_wrap=True, markup=False)
+        say(console, f"tensorboard --logdir {events}")

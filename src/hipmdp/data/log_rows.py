@@ -38,12 +38,14 @@ class LogRows:
     state: np.ndarray
     next_state: np.ndarray | None
     action: np.ndarray
-    """Position in `action_names`, −1 where it is missing."""
+    """Position in `action_names`; −1 where it is missing, −2 − i where it is `strange[i]`."""
     reward: np.ndarray | None
     terminated: np.ndarray
     time: np.ndarray | None
     instance_names: tuple[str, ...]
     action_names: tuple[str, ...]
+    strange: tuple[str, ...]
+    """Actions that are none of the known ones."""
 
     @property
     def last(self) -> np.ndarray:
@@ -69,7 +71,7 @@ def rows_of(table: pa.Table, columns: LogColumns, actions: tuple[str, ...] | Non
     # Episodes in the order of their first rows, which is what people expect of a report.
     group = _by_appearance(group)
     order = np.argsort(group, kind="stable")
-    action, action_names = _actions(table, columns.action, actions)
+    action, action_names, strange = _actions(table, columns.action, actions)
 
     def many(names: tuple[str, ...]) -> np.ndarray:
         return np.stack([_numbers(table, name) for name in names], axis=1)
@@ -84,7 +86,7 @@ def rows_of(table: pa.Table, columns: LogColumns, actions: tuple[str, ...] | Non
         np.arange(count), np.where(missing, -1, instance), group, many(columns.state),
         many(columns.next_state) if columns.next_state else None, action, maybe(columns.reward),
         np.zeros(count, bool) if terminated is None else np.nan_to_num(terminated) != 0, maybe(columns.time),
-        instance_names, action_names,
+        instance_names, action_names, strange,
     )  # fmt: skip
     return rows.select(order)
 
@@ -95,7 +97,8 @@ def problems(rows: LogRows, columns: LogColumns) -> list[Problem]:
     acts = np.ones(len(last), bool) if whole else ~last
     found = [
         Problem(rows.instance < 0, columns.instance or columns.episode or "", lambda row: "does not say which one"),
-        Problem(acts & (rows.action < 0), columns.action, lambda row: "is missing or not one of the known actions"),
+        Problem(acts & (rows.action == -1), columns.action, lambda row: "is missing"),
+        Problem(acts & (rows.action < -1), columns.action, lambda row: _strange(rows, row)),
         Problem(rows.terminated & ~last, columns.terminated or "", lambda row: "is true, but its episode goes on"),
     ]
     numbers = list(zip(columns.state, rows.state.T, strict=True))
@@ -115,6 +118,10 @@ def problems(rows: LogRows, columns: LogColumns) -> list[Problem]:
     if rows.time is not None:
         found.append(_disorder(rows, rows.time, columns.time or ""))
     return [problem for problem in found if problem.rows.any()]
+
+
+def _strange(rows: LogRows, row: int) -> str:
+    return f"is {rows.strange[-2 - rows.action[row]]!r}, not one of the known actions ({', '.join(rows.action_names)})"
 
 
 def _disorder(rows: LogRows, time: np.ndarray, name: str) -> Problem:
@@ -185,8 +192,10 @@ def _name(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _actions(table: pa.Table, name: str, known: tuple[str, ...] | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Which action each row has (−1: none that is known), and their names: sorted, numbers by size."""
+def _actions(
+    table: pa.Table, name: str, known: tuple[str, ...] | None
+) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
+    """Which action each row has, their names (sorted, numbers by size), and those that are not known; see `LogRows`."""
     if pa.types.is_floating(table.schema.field(name).type):
         values = _numbers(table, name)
         fractions = np.isfinite(values) & (values != np.round(values))
@@ -207,6 +216,8 @@ def _actions(table: pa.Table, name: str, known: tuple[str, ...] | None) -> tuple
             )
         numeric = all(n.lstrip("-").isdigit() for n in found)
         known = tuple(sorted(found, key=int) if numeric else sorted(found))
-    position = {n: i for i, n in enumerate(known)}
-    table_of = np.asarray([position.get(n, -1) for n in names] + [-1], np.int64)
-    return table_of[codes], known
+    strange = tuple(n for n in found if n not in known)
+    position = {"nan": -1, **{n: -2 - i for i, n in enumerate(strange)}, **{n: i for i, n in enumerate(known)}}
+    # The last entry is for rows without a value, whose code is −1.
+    table_of = np.asarray([position[n] for n in names] + [-1], np.int64)
+    return table_of[codes], known, strange

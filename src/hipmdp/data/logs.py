@@ -53,7 +53,7 @@ def read_logs(
     gone: dict[str, Any] = {role: None for role in optional if getattr(columns, role) not in table.column_names}
     columns = replace(columns, **gone)
     known = like.action_names if like is not None else None if actions is None else tuple(actions)
-    rows = _usable(rows_of(table, columns, known), columns, least, drop, [str(s) for s in sources], table)
+    rows = _usable(rows_of(table, columns, known), columns, least, drop, [str(s) for s in sources])
     first = Path(str(sources[0]).removeprefix("minari:")).stem
     specification = like or specification_of(rows, columns, first, horizon, discount)
     if like is not None and columns.state != like.state_names:
@@ -87,7 +87,7 @@ def _joined(sources: list[str | Path], columns: LogColumns) -> tuple[pa.Table, L
         raise ValueError(f"The log files do not fit together: {str(error).splitlines()[0].rstrip('.')}.") from None
 
 
-def _usable(rows: LogRows, columns: LogColumns, least: int, drop: bool, sources: list[str], table: pa.Table) -> LogRows:
+def _usable(rows: LogRows, columns: LogColumns, least: int, drop: bool, sources: list[str]) -> LogRows:
     """The rows that can be learned from: all, or an error; with `drop` the whole episodes among them."""
     where = sources[0] if len(sources) == 1 else "the logs"
     found = problems(rows, columns)

@@ -8,13 +8,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from hipmdp.control.evaluate import Greedy
 from hipmdp.control.network import QNetwork
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.infer import latent_covariance, tune_model
 from hipmdp.dynamics.model import Dynamics
+from hipmdp.families.rollout import rollout
 from hipmdp.transfer.config import TransferConfig
 from hipmdp.transfer.config import preset as transfer_preset
 from hipmdp.transfer.imagination import Context, Imagination, data_limits, draw_contexts
@@ -96,7 +97,8 @@ def advise(
         model, tuned, latent, transitions, replace(config, weight_draws=FUTURES, mean_weights=False), 1.0, seed
     )
     keys = jax.random.split(_key(seed, VALUING), FUTURES)
-    returns = _returns(environment, futures, student.best, jnp.asarray(now), keys, model.specification.discount)
+    from_now = eqx.tree_at(lambda e: e.starts, environment, jnp.asarray(now)[None])
+    returns = _returns(from_now, futures, student.best, keys, model.specification.discount)
     low, high = np.quantile(np.asarray(returns, np.float64), (0.025, 0.975), axis=0)
     support = Support.sample(transitions, seed)
     if model.support is not None:
@@ -169,8 +171,15 @@ def _learned(
     return simulate_episodes(learner, environment, contexts, student, total, looks, told)
 
 
-Carry = tuple[Float[Array, " state"], Bool[Array, ""], Float[Array, ""], Float[Array, ""]]
-"""State, whether the episode goes on, γ^t, and the return so far."""
+class FirstThenGreedy(eqx.Module):
+    """One action now, argmax_a Q(s, a) afterwards."""
+
+    first: Int[Array, ""]
+    network: QNetwork
+
+    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
+        """The action at a step of the episode."""
+        return jnp.where(time == 0, self.first, Greedy(self.network)(key, state, time))
 
 
 @eqx.filter_jit
@@ -178,25 +187,14 @@ def _returns(
     environment: Imagination,
     contexts: Context,
     network: QNetwork,
-    now: Float[Array, " state"],
     keys: Key[Array, " futures"],
     discount: float,
 ) -> Float[Array, "futures actions"]:
     """Discounted imagined returns of each first action and the greedy policy after it, a context per future."""
-    policy = Greedy(network)
+    factors = discount ** jnp.arange(environment.horizon, dtype=jnp.float32)
 
     def one(key: PRNGKeyArray, context: Context, first: Int[Array, ""]) -> Float[Array, ""]:
-        def step(carry: Carry, time: Int[Array, ""]) -> tuple[Carry, None]:
-            state, alive, factor, total = carry
-            action = jnp.where(time == 0, first, policy(key, state, time))
-            outcome = environment.step(jax.random.fold_in(key, time), state, action, context)
-            total = total + jnp.where(alive, factor * outcome.reward, 0)
-            alive = alive & ~outcome.terminated & ~jnp.asarray(outcome.cut)
-            return (outcome.state, alive, factor * discount, total), None
-
-        one_, zero = jnp.ones((), jnp.float32), jnp.zeros((), jnp.float32)
-        carry = (now, jnp.ones((), bool), one_, zero)
-        return jax.lax.scan(step, carry, jnp.arange(environment.horizon, dtype=jnp.int32))[0][-1]
+        return rollout(environment, FirstThenGreedy(first, network), key, context).rewards @ factors
 
     actions = jnp.arange(environment.dynamics.specification.action_count, dtype=jnp.int32)
     over_actions = jax.vmap(one, in_axes=(None, None, 0))
