@@ -4,6 +4,7 @@ from hipmdp.data.log_columns import LogColumns
 from hipmdp.data.logs import LeftOutWarning, read_logs
 from hipmdp.data.parquet import load_transitions, save_transitions
 from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.belief import Belief
 from hipmdp.dynamics.config import DynamicsConfig
 from hipmdp.dynamics.infer import Latent
 from hipmdp.families import make
@@ -14,6 +15,7 @@ from hipmdp.families.instance_sets import Instance
 from hipmdp.families.specification import Specification
 from hipmdp.transfer.adapt import infer_latent, tune_model
 from hipmdp.transfer.advise import advise
+from hipmdp.transfer.amortise import amortise
 from hipmdp.transfer.blind import train_blind
 from hipmdp.transfer.collect import collect
 from hipmdp.transfer.learn import learn_policy
@@ -27,6 +29,7 @@ from hipmdp.transfer.storage import load
 __version__ = "0.1.0"
 __all__ = [
     "AbstractFamily",
+    "Belief",
     "DynamicsConfig",
     "Instance",
     "Latent",
@@ -39,6 +42,7 @@ __all__ = [
     "Step",
     "Transitions",
     "advise",
+    "amortise",
     "collect",
     "gymnasium_family",
     "infer_latent",

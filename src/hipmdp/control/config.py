@@ -21,8 +21,10 @@ class DDQNConfig:
     """Mini-batches per phase and lane (paper: one)."""
     batch_size: int = 50
     """Transitions per mini-batch (not in the paper; released code: up to 250)."""
+    epsilon_start: float = 1.0
+    """ε of the first episode (paper); less for a learner that goes on from a policy."""
     epsilon_decay: float = 0.995
-    """ε = decay^episode, from 1 (paper)."""
+    """ε = start · decay^episode (paper)."""
     epsilon_floor: float = 0.0
     """Smallest ε (paper: none; released code: 0.15)."""
     discount: float = 0.99

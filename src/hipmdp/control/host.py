@@ -79,7 +79,8 @@ class _Host:
     def _step(self, rows: Rows, row: int, lane: int, online: QNetwork, draws: Draws, step: int) -> None:
         live, config = self.lives[lane], self.config
         assert live is not None
-        explore = draws.chance[step, lane] < max(config.epsilon_floor, config.epsilon_decay ** int(self.episode[lane]))
+        chance = config.epsilon_start * config.epsilon_decay ** int(self.episode[lane])
+        explore = draws.chance[step, lane] < max(config.epsilon_floor, chance)
         action = int(draws.action[step, lane] if explore else _greedy(online, self.states[lane]))
         next_state, reward, terminated, truncated = live.step(action)
         time = int(self.time[lane])

@@ -89,7 +89,7 @@ def init(network: QNetwork, config: DDQNConfig, capacity: int, key: PRNGKeyArray
 
 def epsilon(config: DDQNConfig, episode: Int[Array, "..."]) -> Float[Array, "..."]:
     """ε of an episode."""
-    return jnp.maximum(config.epsilon_floor, config.epsilon_decay ** episode.astype(jnp.float32))
+    return jnp.maximum(config.epsilon_floor, config.epsilon_start * config.epsilon_decay ** episode.astype(jnp.float32))
 
 
 def act(

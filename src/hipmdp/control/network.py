@@ -35,6 +35,20 @@ class QNetwork(eqx.Module):
             x = jax.nn.relu(layer(x))
         return self.layers[-1](x)
 
+    def at(self, known: Float[Array, " known"]) -> "QNetwork":
+        """Q(·, w) of a Q(s, w) whose last inputs are w: a network of s alone, with w's part in the first biases."""
+        size = self.centre.shape[0] - known.shape[0]
+        first, *rest = self.layers
+        part = first.weight[:, size:] @ ((known - self.centre[size:]) / self.scale[size:])
+        linear = eqx.nn.Linear(size, first.out_features, key=jax.random.key(0))
+        assert first.bias is not None
+        linear = eqx.tree_at(lambda m: (m.weight, m.bias), linear, (first.weight[:, :size], first.bias + part))
+        return eqx.tree_at(
+            lambda network: (network.layers, network.centre, network.scale),
+            self,
+            ((linear, *rest), self.centre[:size], self.scale[:size]),
+        )
+
 
 def _he_linear(fan_in: int, fan_out: int, *, key: PRNGKeyArray) -> eqx.nn.Linear:
     linear = eqx.nn.Linear(fan_in, fan_out, key=key)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.model import padded, padded_size
 from hipmdp.dynamics.network import forward, initial_mean
-from hipmdp.dynamics.scaling import Scaling
+from hipmdp.dynamics.scaling import Scaling, state_change
 from hipmdp.families.specification import Specification
 
 HIDDEN = (64, 64)
@@ -48,10 +48,7 @@ class RewardHead(eqx.Module):
         latent: Float[Array, " latent"],
     ) -> Float[Array, " 2"]:
         """(standardised h(r), logit)."""
-        change = next_state - state
-        if any(self.specification.angles):
-            wrapped = change - jnp.round(change / (2 * np.pi)) * (2 * np.pi)
-            change = jnp.where(jnp.asarray(self.specification.angles), wrapped, change)
+        change = state_change(self.specification, state, next_state)
         scaling = self.scaling
         features = scaling.features(state, action, self.specification.action_count)
         after = (next_state - scaling.state_centre) / scaling.state_scale

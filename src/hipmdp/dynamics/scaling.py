@@ -40,6 +40,17 @@ def wrap_angles(specification: Specification, change: np.ndarray) -> np.ndarray:
     return np.where(np.asarray(specification.angles), wrapped, change)
 
 
+def state_change(
+    specification: Specification, state: Float[Array, " state"], next_state: Float[Array, " state"]
+) -> Float[Array, " state"]:
+    """s' − s of one row inside jit, angles wrapped."""
+    change = next_state - state
+    if not any(specification.angles):
+        return change
+    wrapped = change - jnp.round(change / (2 * np.pi)) * (2 * np.pi)
+    return jnp.where(jnp.asarray(specification.angles), wrapped, change)
+
+
 def state_changes(transitions: Transitions) -> np.ndarray:
     """s' − s of every row, angles wrapped."""
     change = transitions.next_state.astype(np.float64) - transitions.state.astype(np.float64)

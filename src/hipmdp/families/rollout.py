@@ -16,6 +16,38 @@ Policy = Callable[[PRNGKeyArray, Float[Array, " state"], Int[Array, ""]], Int[Ar
 
 
 @runtime_checkable
+class Actor(Protocol):
+    """A policy that remembers: what it has seen of the instance changes what it does."""
+
+    def act(
+        self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""], memory: Any
+    ) -> Int[Array, ""]:
+        """The action."""
+
+    def observe(
+        self, memory: Any, state: Float[Array, " state"], action: Int[Array, ""], next_state: Float[Array, " state"]
+    ) -> Any:
+        """The memory after one transition."""
+
+
+class Memoryless(eqx.Module):
+    """A plain policy as an actor."""
+
+    policy: Policy
+
+    def act(
+        self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""], memory: None
+    ) -> Int[Array, ""]:
+        """The policy's action."""
+        return self.policy(key, state, time)
+
+    def observe(
+        self, memory: None, state: Float[Array, " state"], action: Int[Array, ""], next_state: Float[Array, " state"]
+    ) -> None:
+        """Nothing is remembered."""
+
+
+@runtime_checkable
 class Environment(Protocol):
     """Anything with episodes: a family, or imagination inside a learned model."""
 
@@ -56,22 +88,30 @@ class Episode(NamedTuple):
 
 def rollout(family: Environment, policy: Policy, key: PRNGKeyArray, theta: Theta) -> Episode:
     """One episode of `policy` on the instance `theta`. Pure: vmap it over keys and θ, and jit the whole."""
+    return live(family, Memoryless(policy), None, key, theta)[0]
+
+
+def live(family: Environment, actor: Actor, memory: Any, key: PRNGKeyArray, theta: Theta) -> tuple[Episode, Any]:
+    """One episode of an actor that begins with `memory`, and its memory at the end. Pure, as `rollout`."""
     reset_key, loop_key = jax.random.split(key)
 
     def body(
-        carry: tuple[Float[Array, " state"], Bool[Array, ""]], time: Int[Array, ""]
-    ) -> tuple[tuple[Float[Array, " state"], Bool[Array, ""]], Episode]:
-        state, alive = carry
+        carry: tuple[Float[Array, " state"], Bool[Array, ""], Any], time: Int[Array, ""]
+    ) -> tuple[tuple[Float[Array, " state"], Bool[Array, ""], Any], Episode]:
+        state, alive, memory = carry
         act_key, step_key = jax.random.split(jax.random.fold_in(loop_key, time))
-        action = policy(act_key, state, time)
+        action = actor.act(act_key, state, time, memory)
         outcome = family.step(step_key, state, action, theta)
         next_state = jnp.where(alive, outcome.state, state)
+        learned = actor.observe(memory, state, action, outcome.state)
+        memory = jax.tree.map(lambda new, old: jnp.where(alive, new, old), learned, memory)
         row = Episode(state, action, jnp.where(alive, outcome.reward, 0), next_state, outcome.terminated & alive, alive)
-        return (next_state, alive & ~outcome.terminated & ~jnp.asarray(outcome.cut)), row
+        return (next_state, alive & ~outcome.terminated & ~jnp.asarray(outcome.cut), memory), row
 
     first = family.reset(reset_key, theta)
     times = jnp.arange(family.horizon, dtype=jnp.int32)
-    return jax.lax.scan(body, (first, jnp.ones((), bool)), times)[1]
+    (_, _, memory), episode = jax.lax.scan(body, (first, jnp.ones((), bool), memory), times)
+    return episode, memory
 
 
 def mean_return(episodes: Episode) -> float:
@@ -88,3 +128,11 @@ def success_rate(family: AbstractFamily, episodes: Episode) -> float:
 def rollouts(family: AbstractFamily, policy: Policy, keys: Key[Array, " lanes"], thetas: Theta) -> Episode:
     """One episode per (key, θ) pair, in lanes; every field gains a leading axis."""
     return jax.vmap(lambda key, theta: rollout(family, policy, key, theta))(keys, thetas)
+
+
+@eqx.filter_jit
+def lives(
+    family: AbstractFamily, actor: Actor, memory: Any, keys: Key[Array, " lanes"], thetas: Theta
+) -> tuple[Episode, Any]:
+    """One episode of an actor per (key, θ) pair, each beginning with the same memory; the memories at their ends."""
+    return jax.vmap(lambda key, theta: live(family, actor, memory, key, theta))(keys, thetas)

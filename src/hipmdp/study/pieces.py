@@ -17,12 +17,13 @@ from hipmdp.families.instance_sets import frozen_instances, resolve_instances, t
 from hipmdp.study.record import write_record
 from hipmdp.study.setup import PLAIN, Setup, Variant
 from hipmdp.transfer.algorithm import evaluate
+from hipmdp.transfer.amortise import amortise
 from hipmdp.transfer.blind import LOOKS, train_blind
 from hipmdp.transfer.collect import collect
 from hipmdp.transfer.config import PRESETS
 from hipmdp.transfer.config import preset as transfer_preset
 from hipmdp.transfer.learn import check_imagination, learn_policy
-from hipmdp.transfer.methods import BLIND, METHODS
+from hipmdp.transfer.methods import AMORTISED, BLIND, EMBEDDED, METHODS
 from hipmdp.transfer.pretrain import pretrain
 from hipmdp.transfer.rewards import REWARDS
 from hipmdp.transfer.storage import load
@@ -92,11 +93,14 @@ class ModelPiece(Piece):
 
     @property
     def needs(self) -> tuple[Piece, ...]:
-        """The batch; a blind policy is trained on the family itself."""
+        """The batch; a blind policy is trained on the family itself, Q(s, w) inside the embedded model."""
         if METHODS[self.method] is BLIND:
             return ()
         # All variants share a batch, unless they are about it.
-        return (BatchPiece(training_only(self.setup, Variant()), self.seed),)
+        batch = BatchPiece(training_only(self.setup, Variant()), self.seed)
+        if METHODS[self.method].amortised:
+            return batch, ModelPiece(self.setup, self.seed, EMBEDDED.name)
+        return (batch,)
 
     def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
         """Train it."""
@@ -105,6 +109,9 @@ class ModelPiece(Piece):
             family = setup.make()
             episodes = _blind_episodes(family, setup)
             model = train_blind(family, setup.training, episodes, self.seed, setup.preset, quiet=True)
+        elif METHODS[self.method].amortised:
+            batch, embedded = load_transitions(inputs[0]), load(inputs[1])
+            model = amortise(embedded, batch, self.seed, setup.preset, family=setup.make(), quiet=True)
         else:
             batch = load_transitions(inputs[0])
             config = dynamics_preset(setup.preset, batch.specification)
@@ -130,7 +137,9 @@ class CellPiece(Piece):
     def needs(self) -> tuple[Piece, ...]:
         """The model; variants that only differ in imagination share it."""
         variant = self.setup.variant if self.setup.variant.dynamics else Variant()
-        return (ModelPiece(training_only(self.setup, variant), self.seed, self.method),)
+        # Refined ones begin with what is amortised.
+        method = AMORTISED.name if METHODS[self.method].amortised else self.method
+        return (ModelPiece(training_only(self.setup, variant), self.seed, method),)
 
     def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
         """Meet the instance."""
@@ -138,11 +147,11 @@ class CellPiece(Piece):
         model = load(inputs[0])
         config = None
         if setup.variant.transfer and METHODS[self.method].role is not None:
-            config = transfer_preset(setup.preset, family.specification)
+            config = transfer_preset(setup.preset, family.specification, METHODS[self.method].amortised)
             config = dataclasses.replace(config, **dict(setup.variant.transfer))
         run = learn_policy(
             model, family, self.instance, setup.episodes, self.seed, None, setup.reward, setup.preset, work,
-            config=config, quiet=True,
+            config=config, method=self.method, quiet=True,
         )  # fmt: skip
         settings = {"setup": dataclasses.asdict(setup)}
         if run.config is not None:

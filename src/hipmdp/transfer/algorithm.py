@@ -7,6 +7,7 @@ restored goes on to the same bits.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import equinox as eqx
@@ -22,25 +23,27 @@ from hipmdp.control.train import copied, train_in_stages
 from hipmdp.data import replay as replays
 from hipmdp.data.episodes import episodes_to_transitions
 from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.belief import Belief, Filter, new_filter
 from hipmdp.dynamics.infer import latent_covariance, tune_model
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.dynamics.quality import quality
 from hipmdp.dynamics.reward_head import fit_reward_head
 from hipmdp.families.family import AbstractFamily, Theta
-from hipmdp.families.play import first_states, play
+from hipmdp.families.play import first_states, play, play_lives
 from hipmdp.families.rollout import Environment, Episode, mean_return, success_rate
+from hipmdp.transfer.adaptive import Adaptive
 from hipmdp.transfer.collect import rows_to_transitions
 from hipmdp.transfer.config import TransferConfig
 from hipmdp.transfer.imagination import Imagination, data_limits, draw_contexts
 from hipmdp.transfer.meeting import Meeting, Phase, no_rows
-from hipmdp.transfer.methods import METHODS
+from hipmdp.transfer.methods import METHODS, Method
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.rewards import AbstractReward, GivenReward, LearnedReward, TrueReward
-from hipmdp.transfer.simulate import new_student, simulate_episodes
+from hipmdp.transfer.simulate import look, new_student, simulate_episodes, warm_started
 
 STARTS = 64
 """First states that imagination knows."""
-NETWORK, LEARNER, LATENT, LIVING, _, WEIGHTS, LOOKING, EVALUATION, STARTING = range(2_000_010, 2_000_019)
+NETWORK, LEARNER, LATENT, LIVING, FILTER, WEIGHTS, LOOKING, EVALUATION, STARTING = range(2_000_010, 2_000_019)
 """Key streams."""
 
 
@@ -77,9 +80,25 @@ class Algorithm:
     """Called at chunk edges."""
 
     @property
+    def method(self) -> Method:
+        """How the instance is met."""
+        return METHODS[self.model.method]
+
+    @property
     def imagines(self) -> bool:
         """Whether the policy is learned in imagination."""
-        return self.dynamics == "true" or METHODS[self.model.method].role is not None
+        return self.dynamics == "true" or (self.method.role is not None and self.method.imagines)
+
+    @cached_property
+    def filter(self) -> Filter:
+        """How the belief about w_b follows what is seen."""
+        return new_filter(self.model.need_dynamics("a belief"), self.key(FILTER))
+
+    @property
+    def conditioned(self) -> QNetwork:
+        """Q(s, w)."""
+        assert self.model.policy is not None
+        return self.model.policy
 
     def key(self, stream: int, number: int = 0) -> PRNGKeyArray:
         """A key of its own for every purpose."""
@@ -90,11 +109,16 @@ class Algorithm:
         config, learner = self.config, self.config.learner
         imagined = config.imagined_episodes * (1 + config.retunings) + (self.episodes + 1) * learner.lanes
         capacity = (imagined if self.imagines else self.episodes) * self.family.horizon
-        student = new_student(self.model.new_network(learner, self.key(NETWORK)), learner, capacity, self.key(LEARNER))
-        dynamics = self.model.dynamics
+        dynamics, belief = self.model.dynamics, None
         latent = None if dynamics is None else self._first_latent(dynamics)
+        network = self.model.new_network(learner, self.key(NETWORK))
+        if self.method.amortised:
+            belief, capacity = self.filter.start, capacity if self.imagines else 1
+            latent = belief.best
+            network = self.conditioned.at(latent)
+        student = new_student(network, learner, capacity, self.key(LEARNER))
         theta = {k: float(v) for k, v in self.theta._asdict().items()}
-        return Meeting(student, dynamics, latent, no_rows(self.family.specification, {0: theta}))
+        return Meeting(student, dynamics, latent, no_rows(self.family.specification, {0: theta}), belief)
 
     def _first_latent(self, dynamics: Dynamics) -> Float[Array, " latent"]:
         if self.model.oracle is not None:
@@ -113,16 +137,42 @@ class Algorithm:
 
     def _live(self, meeting: Meeting, begin: float) -> None:
         """One real episode, into 𝒟_b."""
-        episode = self._model_free_episode(meeting) if not self.imagines else self._followed_episode(meeting)
+        belief = None
+        if self.method.amortised and (meeting.episode == 0 or not self.imagines):
+            episode, belief = self._adaptive_episode(meeting)
+        elif self.imagines:
+            episode = self._followed_episode(meeting)
+        else:
+            episode = self._model_free_episode(meeting)
         meeting.records["learning_returns"].append(float(np.sum(episode.reward, dtype=np.float64)))
         meeting.records["model_error"].append(self._error(meeting, episode))
         meeting.lived = meeting.lived.extended(episode)
+        if belief is not None:
+            self._become(meeting, belief)
         meeting.seconds += time.perf_counter() - begin
         meeting.phase = Phase.TUNE if self.imagines else Phase.EVALUATE
 
+    def _adaptive_episode(self, meeting: Meeting) -> tuple[Transitions, Belief]:
+        """Act by Q(s, w) and learn who it is, step by step."""
+        assert meeting.belief is not None
+        actor = Adaptive(self.filter, self.conditioned, jnp.asarray(self.config.curiosity, jnp.float32))
+        keys = self.key(LIVING, meeting.episode)[None]
+        lived, beliefs = play_lives(self.family, actor, meeting.belief, keys, repeat_theta(self.theta, 1))
+        belief = jax.tree.map(lambda leaf: leaf[0], beliefs)
+        return episodes_to_transitions(self.family, lived, self.theta, first=meeting.episode), belief
+
+    def _become(self, meeting: Meeting, belief: Belief) -> None:
+        """What is believed now, and the policy Q(·, w) that goes with it."""
+        meeting.belief, meeting.latent = belief, belief.best
+        meeting.student = meeting.student._replace(best=copied(self.conditioned.at(belief.best)))
+        if not self.imagines:
+            meeting.latents.append(belief.best)
+
     def _followed_episode(self, meeting: Meeting) -> Transitions:
-        """ε-greedy, ε as low as imagination has brought it; in the first episode ε is 1."""
+        """ε-greedy, ε as low as imagination has brought it; in the first episode ε is 1. Refined ones are greedy."""
         chance = epsilon(self.config.learner, meeting.student.learner.started)
+        if self.method.amortised:
+            chance = jnp.zeros_like(chance)
         policy = EpsilonGreedy(meeting.student.best, chance)
         keys = self.key(LIVING, meeting.episode)[None]
         lived = play(self.family, policy, keys, repeat_theta(self.theta, 1))
@@ -159,6 +209,9 @@ class Algorithm:
             if config.forget:
                 learner = learner._replace(replay=replays.cleared(learner.replay))
             meeting.student = meeting.student._replace(learner=learner, best_return=worst)
+            if self.method.amortised and meeting.tunings == 0:
+                assert meeting.latent is not None
+                meeting.student = warm_started(meeting.student, self.conditioned.at(meeting.latent))
             meeting.tunings += 1
             meeting.imagined += config.imagined_episodes
         meeting.imagined += config.learner.lanes
@@ -185,6 +238,10 @@ class Algorithm:
 
         environment, contexts = self.imagination(meeting)
         keys = jax.random.split(self.key(LOOKING, meeting.tunings), self.config.look_episodes)
+        if self.method.amortised and len(keys) and np.isneginf(float(meeting.student.best_return)):
+            # Who has a policy already gives it up only for one that looks better.
+            value = jnp.asarray(np.mean(look(environment, contexts, meeting.student.best, keys)), jnp.float32)
+            meeting.student = meeting.student._replace(best_return=value)
         meeting.student = simulate_episodes(
             self.config.learner, environment, contexts, meeting.student, meeting.imagined, keys, report
         )  # fmt: skip

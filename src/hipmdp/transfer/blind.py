@@ -54,7 +54,10 @@ def train_blind(
         scores.append(returns)
         progress.show(stage, f"(median greedy return {np.median(returns):.4g})")
     progress.close()
-    # Ranks, because returns of different instances differ by powers of ten.
-    table = np.asarray(scores)
-    beaten = (table[:, None, :] > table[None, :, :]).mean(axis=(1, 2))
-    return Model("blind", spec, spec.state_centre, spec.state_scale, policy=networks[int(np.argmax(beaten))])
+    return Model("blind", spec, spec.state_centre, spec.state_scale, policy=networks[best_by_rank(np.asarray(scores))])
+
+
+def best_by_rank(returns: np.ndarray) -> int:
+    """The row of (policies, systems) with the best mean rank: returns of different systems differ by powers of ten."""
+    beaten = (returns[:, None, :] > returns[None, :, :]).mean(axis=(1, 2))
+    return int(np.argmax(beaten))

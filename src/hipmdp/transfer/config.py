@@ -35,6 +35,9 @@ class TransferConfig:
     """Whether what the model before a tuning imagined is forgotten (paper: 𝒟ᶠ_b keeps everything)."""
     update_rounds: int = 2000
     """Rounds of the update of W and the latents from 𝒟 after the instance, when 𝒟 was given."""
+    curiosity: float = 0.1
+    """`amortised`: weight of what an action is expected to tell about w_b (nats) against its value, in units of the
+    spread of values over the actions."""
 
 
 def _paper(episodes: int) -> TransferConfig:
@@ -58,6 +61,56 @@ DEFAULT = {
     "hiv": TransferConfig(look_episodes=16),
 }
 PRESETS = {"paper": PAPER, "default": DEFAULT}
+
+
+@dataclass(frozen=True)
+class AmortiseConfig:
+    """How Q(s, w) is learned, and how it acts at a new instance."""
+
+    learner: DDQNConfig = field(default_factory=DDQNConfig)
+    """The Double DQN inside imagination."""
+    episodes: int = 4000
+    """Imagined episodes."""
+    pools: int = 20
+    """How often members are drawn anew; after each pool the policy is looked at."""
+    members: int = 64
+    """Members in a pool, one per imagined episode in turn."""
+    member_spread: float = 0.5
+    """How far a drawn w is from a training latent, in standard deviations of the training latents."""
+    perception_error: float = 0.2
+    """How far the w that the policy is told is from the true one, likewise, in half of the members."""
+    looks_per_latent: int = 1
+    """Weight draws per training latent by which policies are compared."""
+    doubt_quantile: float = 0.0
+    """Imagined episodes are cut where functions that the batch allows disagree more than on this share of the batch's
+    own rows; 0: nowhere."""
+    least_certain: bool = False
+    """Whether members are drawn twice as many, and those are kept on which the policy's episodes are least certain."""
+    capacity: int = 1_000_000
+    """Transitions that the replay holds at most."""
+
+
+AMORTISE: dict[str, AmortiseConfig] = {
+    # Between the two known latents there is nothing.
+    "grid": AmortiseConfig(episodes=3000, member_spread=0.05, perception_error=0.05, looks_per_latent=16),
+    "acrobot": AmortiseConfig(episodes=3000),
+    "hiv": AmortiseConfig(episodes=4000),
+}
+AMORTISE_LEARNERS: dict[str, dict[str, Any]] = {
+    "grid": {"hidden": (128, 128), "restart_share": 0.5, "epsilon_decay": 0.998, "epsilon_floor": 0.05},
+    "acrobot": {"hidden": (128, 128), "epsilon_decay": 0.997, "epsilon_floor": 0.02},
+    "hiv": {"hidden": (256, 256), "minibatches": 2, "epsilon_decay": 0.99, "epsilon_floor": 0.02},
+}
+
+
+def amortise_preset(name: str, specification: Specification) -> AmortiseConfig:
+    """The settings of `amortise` for a family. The paper has no such policy: its preset differs in the target alone."""
+    config = AMORTISE.get(specification.family, AmortiseConfig())
+    learner = replace(control_preset(name, specification), lanes=LANES["default"])
+    own = AMORTISE_LEARNERS.get(specification.family, PLAIN["default"])
+    return replace(config, learner=replace(learner, **own))
+
+
 LEARNERS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {},
     # ε falls faster than in real life, where episodes are dear.
@@ -78,8 +131,13 @@ LANES = {"paper": 1, "default": 10}
 """Imagined episodes side by side; the ratio of updates to steps stays the same."""
 
 
-def preset(name: str, specification: Specification) -> TransferConfig:
+REFINED_START = 0.2
+"""ε at which a learner begins that goes on from Q(·, w): it has a policy already."""
+
+
+def preset(name: str, specification: Specification, amortised: bool = False) -> TransferConfig:
     """The settings `name` for a family; a system of the user's own takes plain values."""
     config = PRESETS[known_name("preset", name, PRESETS)].get(specification.family, TransferConfig())
     learner = replace(control_preset(name, specification), lanes=LANES[name])
-    return replace(config, learner=replace(learner, **LEARNERS[name].get(specification.family, PLAIN[name])))
+    learner = replace(learner, **LEARNERS[name].get(specification.family, PLAIN[name]))
+    return replace(config, learner=replace(learner, epsilon_start=REFINED_START) if amortised else learner)

@@ -26,11 +26,32 @@ class Context(NamedTuple):
     """w_b."""
 
 
+class Perceived(NamedTuple):
+    """A member of the family, and the w by which a policy for all members knows it."""
+
+    context: Context
+    perceived: Float[Array, "*pool latent"]
+
+
 class Limits(NamedTuple):
     """Where imagination may go."""
 
     low: Float[Array, " state"]
     high: Float[Array, " state"]
+
+
+class Doubt(eqx.Module):
+    """How much the functions that the batch allows disagree on a step, and how much of that the data support."""
+
+    weights: Float[Array, "draws weights"]
+    limit: Float[Array, ""]
+
+    def __call__(
+        self, dynamics: Dynamics, features: Float[Array, " features"], latent: Float[Array, " latent"]
+    ) -> Float[Array, ""]:
+        """Epistemic variance of the standardised difference, summed over dimensions."""
+        told = jax.vmap(dynamics.change, in_axes=(0, None, None))(self.weights, features, latent)
+        return jnp.sum(jnp.var(told, axis=0))
 
 
 class Imagination(eqx.Module):
@@ -45,6 +66,8 @@ class Imagination(eqx.Module):
     starts: Float[Array, "starts state"]
     """First states of episodes."""
     limits: Limits
+    doubt: Doubt | None = None
+    """Where the functions disagree more than this, the episode is cut too."""
 
     @property
     def horizon(self) -> int:
@@ -68,7 +91,33 @@ class Imagination(eqx.Module):
         # min and max pass a NaN on; the state before is the last thing that is known.
         next_state = jnp.where(jnp.isfinite(proposal), jnp.clip(proposal, *self.limits), state)
         reward, terminated = self.reward(state, action, next_state, theta.latent)
-        return Step(next_state, reward, terminated, cut=~jnp.all(inside))
+        cut = ~jnp.all(inside)
+        if self.doubt is not None:
+            cut = cut | (self.doubt(self.dynamics, features, theta.latent) > self.doubt.limit)
+        return Step(next_state, reward, terminated, cut=cut)
+
+
+class Conditioned(eqx.Module):
+    """Imagination whose states are (s, w), w the perceived one: what a Q(s, w) is learned in."""
+
+    imagination: Imagination
+
+    @property
+    def horizon(self) -> int:
+        """Steps of an imagined episode."""
+        return self.imagination.horizon
+
+    def reset(self, key: PRNGKeyArray, theta: Perceived) -> Float[Array, " conditioned"]:
+        """A first state, and w."""
+        return jnp.concatenate([self.imagination.reset(key, theta.context), theta.perceived])
+
+    def step(
+        self, key: PRNGKeyArray, state: Float[Array, " conditioned"], action: Int[Array, ""], theta: Perceived
+    ) -> Step:
+        """One imagined step; w stays."""
+        size = self.imagination.dynamics.specification.state_size
+        outcome = self.imagination.step(key, state[:size], action, theta.context)
+        return outcome._replace(state=jnp.concatenate([outcome.state, state[size:]]))
 
 
 def in_state_space(specification: Specification, state: Float[Array, " state"]) -> Float[Array, " state"]:

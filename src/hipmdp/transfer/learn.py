@@ -51,23 +51,26 @@ def learn_policy(
     *,
     dynamics: str = "learned",
     config: TransferConfig | None = None,
+    method: str | None = None,
     quiet: bool = False,
 ) -> Run:
     """Learn to control `instance` (θ, a dict by name, "test:3", or None: drawn) over `episodes` real episodes.
 
-    `model` says with which method; it is never changed. With `batch`, the model is updated from it and the new
-    episodes at the end. `reward` inside imagination: "given", "learned" from the batch, or "true" (what the instance
-    itself would pay). `dynamics="true"` imagines in the real environment. Both "true"s are for finding out which part
-    is at fault; so is a model with `pretrain(…, latents="true")`. `config` replaces the preset's settings. With
-    `out` (a directory) the same call goes on where it was stopped, to the same bits.
+    `model` says with which method, unless `method` does: an amortised model can also be used as `embedded` or
+    `refined`. It is never changed. With `batch`, the model is updated from it and the new episodes at the end. `reward`
+    inside imagination: "given", "learned" from the batch, or "true" (what the instance itself would pay).
+    `dynamics="true"` imagines in the real environment. Both "true"s are for finding out which part is at fault; so is a
+    model with `pretrain(…, latents="true")`. `config` replaces the preset's settings. With `out` (a directory) the same
+    call goes on where it was stopped, to the same bits.
     """
-    method = find_method(model.method, "learn_policy")
+    model = model if method is None else model.used_as(method)
+    chosen = find_method(model.method, "learn_policy")
     _check(model, family, episodes, batch, reward, dynamics)
     theta = resolve_instance(family, instance, jax.random.fold_in(jax.random.key(seed), MEETING_STREAM))
-    if not method.learns:
+    if not chosen.learns:
         return _follow_blind(model, family, theta, episodes, seed)
-    settings = config or transfer_preset(preset, family.specification)
-    if method.role is None and dynamics == "learned":
+    settings = config or transfer_preset(preset, family.specification, chosen.amortised)
+    if chosen.role is None and dynamics == "learned":
         # Real life has one lane, and starts where it starts.
         learner = control_preset(preset, family.specification) if config is None else config.learner
         settings = dataclasses.replace(settings, learner=dataclasses.replace(learner, lanes=1, restart_share=0.0))
@@ -102,7 +105,9 @@ def _check(
     known_name("reward", reward, REWARDS)
     known_name("dynamics", dynamics, ("learned", "true"))
     method = METHODS[model.method]
-    if method.role is not None:
+    if dynamics == "true" and not method.imagines:
+        raise ValueError(f'dynamics="true" is for methods that imagine, which {method.name!r} does not.')
+    if method.role is not None and method.imagines:
         check_imagination(family, reward, dynamics)
     if reward == "learned" and method.pretrained and method.role is not None and model.reward_head is None:
         raise ValueError('reward="learned" needs a model that `pretrain` gave a reward head: pre-train it again.')
@@ -198,6 +203,7 @@ def _record(algorithm: Algorithm, meeting: Meeting, batch: Transitions | None) -
         config=algorithm.config,
         imagination=algorithm.imagination(meeting) if algorithm.imagines else None,
         latents=meeting.latents if model.has_latent else [],
+        belief=meeting.belief,
     )
 
 

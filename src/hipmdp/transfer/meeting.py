@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from hipmdp.data.checkpoint import load_checkpoint, save_checkpoint
 from hipmdp.data.transitions import COLUMNS, Transitions
+from hipmdp.dynamics.belief import Belief
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.transfer.simulate import Student
 
@@ -41,6 +42,8 @@ class Meeting:
     """w_b."""
     lived: Transitions
     """𝒟_b."""
+    belief: Belief | None = None
+    """p(w_b | what was seen), for methods that follow it step by step."""
     episode: int = 0
     phase: Phase = Phase.LIVE
     imagined: int = 0
@@ -64,7 +67,7 @@ class Meeting:
             "records": self.records,
             "latents": len(self.latents),
         }
-        tree = (self.student, self.dynamics, self.latent, columns, self.latents)
+        tree = (self.student, self.dynamics, self.latent, columns, self.latents, self.belief)
         save_checkpoint(path, "meeting", tree, meta)
 
     def restore(self, path: Path) -> None:
@@ -77,10 +80,11 @@ class Meeting:
                 )
                 for name in COLUMNS
             }
-            return self.student, self.dynamics, self.latent, columns, [self.latent] * int(meta["latents"])
+            latents = [self.latent] * int(meta["latents"])
+            return self.student, self.dynamics, self.latent, columns, latents, self.belief
 
         tree, meta = load_checkpoint(path, "meeting", template)
-        self.student, self.dynamics, self.latent, columns, self.latents = tree
+        self.student, self.dynamics, self.latent, columns, self.latents, self.belief = tree
         lived = {name: np.asarray(column) for name, column in columns.items()}
         self.lived = Transitions(self.lived.specification, lived, self.lived.thetas)
         self.records = {name: [float(v) for v in meta["records"][name]] for name in RECORDS}

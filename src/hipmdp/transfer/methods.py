@@ -17,6 +17,10 @@ class Method:
     """Whether it learns from the batch 𝒟 before it meets the instance."""
     learns: bool = True
     """Whether it learns from the instance itself."""
+    amortised: bool = False
+    """Whether it brings a Q(s, w) along, and so lives its first episode with a policy."""
+    imagines: bool = True
+    """Whether it imagines episodes of the instance, once there is a T̂."""
 
 
 EMBEDDED = Method("embedded", LatentRole.EMBEDDED, pretrained=True)
@@ -31,8 +35,14 @@ MODEL_FREE = Method("model_free", None, pretrained=False)
 """Double DQN on the real instance."""
 BLIND = Method("blind", None, pretrained=True, learns=False)
 """One policy for all instances, from `train_blind`: what transfer has to beat."""
+AMORTISED = Method("amortised", LatentRole.EMBEDDED, pretrained=True, amortised=True, imagines=False)
+"""Q(s, w), learned once for the family: infer w, act, infer again, from the first step on. Nothing is trained."""
+REFINED = Method("refined", LatentRole.EMBEDDED, pretrained=True, amortised=True)
+"""The same in the first episode; then Algorithm 1, which goes on from Q(·, w)."""
 
-METHODS = {method.name: method for method in (EMBEDDED, LINEAR, AVERAGE, SCRATCH, MODEL_FREE, BLIND)}
+METHODS = {
+    method.name: method for method in (EMBEDDED, LINEAR, AVERAGE, SCRATCH, MODEL_FREE, BLIND, AMORTISED, REFINED)
+}
 
 
 def find_method(name: str, purpose: str) -> Method:

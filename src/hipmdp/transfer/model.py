@@ -17,6 +17,7 @@ from hipmdp.dynamics.oracle import OracleLatents
 from hipmdp.dynamics.quality import Quality, quality
 from hipmdp.dynamics.reward_head import RewardHead
 from hipmdp.families.specification import Specification
+from hipmdp.transfer.methods import METHODS, find_method
 from hipmdp.transfer.support import Support
 
 
@@ -37,7 +38,7 @@ class Model:
     dynamics: Dynamics | None = None
     """T̂, for methods that have one."""
     policy: QNetwork | None = None
-    """`blind`: the Q-network trained across the training instances."""
+    """`blind`: the Q-network trained across the training instances. `amortised`: Q(s, w)."""
     reward_head: RewardHead | None = None
     """r̂ and termination learned from the batch, for `reward="learned"`."""
     oracle: OracleLatents | None = None
@@ -60,6 +61,17 @@ class Model:
     def has_latent(self) -> bool:
         """Whether T̂ takes a latent."""
         return self.dynamics is not None and self.dynamics.config.role is not LatentRole.NONE
+
+    def used_as(self, method: str) -> "Model":
+        """The same model for another method: what learned Q(s, w) can be embedded, amortised or refined."""
+        wanted, own = find_method(method, "learn_policy"), METHODS[self.method]
+        if wanted is own:
+            return self
+        if wanted.amortised and not own.amortised:
+            raise ValueError(f"{method!r} needs a policy Q(s, w), which this model does not have: use hipmdp.amortise.")
+        if not own.amortised or wanted.role is not own.role or not wanted.pretrained:
+            raise ValueError(f"A model of method {self.method!r} cannot be used as {method!r}: pre-train one.")
+        return replace(self, method=method)
 
     def with_dynamics(self, dynamics: Dynamics) -> "Model":
         """The same model with another T̂."""

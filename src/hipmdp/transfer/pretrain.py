@@ -17,7 +17,9 @@ from hipmdp.dynamics.quality import latent_use, quality
 from hipmdp.dynamics.reward_head import fit_reward_head
 from hipmdp.dynamics.scaling import scaling_of
 from hipmdp.families.checks import known_name
-from hipmdp.transfer.methods import BLIND, Method, find_method
+from hipmdp.families.family import AbstractFamily
+from hipmdp.transfer.amortise import amortise
+from hipmdp.transfer.methods import BLIND, EMBEDDED, Method, find_method
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.progress import Progress
 from hipmdp.transfer.support import Support
@@ -35,12 +37,15 @@ def pretrain(
     config: DynamicsConfig | None = None,
     quiet: bool = False,
     latents: str = "learned",
+    family: AbstractFamily | None = None,
 ) -> Model:
     """Learn how the family behaves, with one latent per instance of `batch`.
 
     `embedded` and `linear` fit W and the latents, `average` one model for all without latents. `scratch` and
     `model_free` take only the standardisation: they start untrained, as in the paper. `config` replaces the preset's
-    settings. `latents="true"` takes the true parameters as the latents, here and for every new instance: for diagnosis.
+    settings. `amortised` (and `refined`) also learn Q(s, w) inside the model: see `amortise`, which may need the
+    `family` for its reward. `latents="true"` takes the true parameters as the latents, here and for every new instance:
+    for diagnosis.
     """
     chosen = find_method(method, "pretrain")
     if chosen is BLIND:
@@ -48,6 +53,9 @@ def pretrain(
     known_name("latents of pretrain", latents, ("learned", "true"))
     if len(batch) < 2:
         raise ValueError(f"pretrain needs at least two transitions, got {len(batch)}.")
+    if chosen.amortised:
+        embedded = pretrain(batch, EMBEDDED.name, seed, preset, config, quiet, latents)
+        return amortise(embedded, batch, seed, preset, family=family, quiet=quiet).used_as(method)
     scaling = scaling_of(batch)
     centre, scale = (tuple(float(x) for x in column) for column in scaling[:2])
     both = np.concatenate([batch.state, batch.next_state])

@@ -43,7 +43,7 @@ class GivenReward(AbstractReward):
     family: AbstractFamily
     theta: Theta | None
 
-    def __init__(self, family: AbstractFamily, theta: Theta) -> None:
+    def __init__(self, family: AbstractFamily, theta: Theta | None) -> None:
         self.family = family
         self.theta = theta if family.reward_needs_theta else None
 

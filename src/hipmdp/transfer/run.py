@@ -9,6 +9,7 @@ import numpy as np
 
 from hipmdp.control.network import QNetwork
 from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.belief import Belief
 from hipmdp.families.family import Theta
 from hipmdp.families.rollout import Environment
 from hipmdp.transfer.config import TransferConfig
@@ -41,6 +42,8 @@ class Run:
     """What the policy was learned in at the end, and its contexts: to look at, or to roll policies out in."""
     latents: list[Any] = field(default_factory=list)
     """[i]: w_b after episode i, for methods that have one."""
+    belief: Belief | None = None
+    """p(w_b | what was seen), for methods that follow it step by step."""
 
     @property
     def latent(self) -> Any:

@@ -38,6 +38,13 @@ def new_student(network: QNetwork, config: DDQNConfig, capacity: int, key: PRNGK
     return Student(learner.init(network, config, capacity, key), best, jnp.asarray(-jnp.inf, jnp.float32))
 
 
+def warm_started(student: Student, network: QNetwork) -> Student:
+    """The student with another network to go on from; what Adam remembers of the old one is forgotten."""
+    state = student.learner._replace(online=copied(network), target=copied(network))
+    optimizer = jax.tree.map(jnp.zeros_like, state.optimizer)
+    return student._replace(learner=state._replace(optimizer=optimizer), best=copied(network))
+
+
 def simulate_episodes(
     config: DDQNConfig,
     environment: Environment,

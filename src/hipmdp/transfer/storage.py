@@ -41,6 +41,7 @@ def save_model(model: Model, path: Path) -> None:
         "reward_head": None if model.reward_head is None else model.reward_head.latent_size,
         "oracle": None if model.oracle is None else model.oracle._asdict(),
         "policy": None if policy is None else [layer.out_features for layer in policy.layers],
+        "policy_inputs": None if policy is None else policy.centre.shape[0],
         "names": list(model.names),
         "support": None if model.support is None else model.support.action.shape[0],
         "about": model.about,
@@ -109,7 +110,9 @@ def _blank(meta: dict[str, Any]) -> tuple[Dynamics | None, QNetwork | None, Rewa
         dynamics = new_dynamics(config, specification, scaling, int(meta["dynamics"]["instances"]), key=key)
     if meta["policy"] is not None:
         *hidden, actions = meta["policy"]
-        policy = QNetwork(zeros, zeros, actions, tuple(hidden), key=key)
+        # A Q(s, w) takes the latent too.
+        inputs = jnp.zeros(int(meta.get("policy_inputs", size)), jnp.float32)
+        policy = QNetwork(inputs, inputs, actions, tuple(hidden), key=key)
     if meta["reward_head"] is not None:
         head = new_reward_head(specification, scaling, int(meta["reward_head"]), key=key)
     support = None

@@ -1,0 +1,179 @@
+"""`amortise`: one Q(s, w) for the whole family, learned in imagination before anybody is met.
+
+Every imagined episode has a weight draw and a w of its own, around the training latents, so that the policy is good for
+every member that the family may have and for every function that the batch allows. At a new instance nothing is left
+to train: infer w, act, infer again.
+"""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from hipmdp.control import learner
+from hipmdp.control.evaluate import Greedy
+from hipmdp.control.network import QNetwork
+from hipmdp.control.train import copied, finished
+from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.model import Dynamics
+from hipmdp.dynamics.pretrain import instance_rows
+from hipmdp.families import FAMILIES, make
+from hipmdp.families.family import AbstractFamily
+from hipmdp.families.rollout import rollout
+from hipmdp.transfer.blind import best_by_rank
+from hipmdp.transfer.config import AmortiseConfig, amortise_preset
+from hipmdp.transfer.imagination import Conditioned, Context, Doubt, Imagination, Perceived, data_limits
+from hipmdp.transfer.model import Model
+from hipmdp.transfer.progress import Progress
+from hipmdp.transfer.rewards import AbstractReward, GivenReward, LearnedReward
+from hipmdp.transfer.simulate import look
+
+STARTS = 256
+"""First states of the batch that imagination knows."""
+DOUBT_DRAWS, DOUBT_ROWS = 4, 4096
+"""Weight draws whose disagreement is doubt, and rows of the batch that say how much of it is usual."""
+
+
+def amortise(
+    model: Model,
+    batch: Transitions,
+    seed: int = 0,
+    preset: str = "default",
+    config: AmortiseConfig | None = None,
+    family: AbstractFamily | None = None,
+    quiet: bool = False,
+) -> Model:
+    """Learn Q(s, w) inside an embedded model; the result is the same model with that policy, method `amortised`.
+
+    Episodes begin where those of `batch` began. The reward is the family's R where that needs no hidden parameter (one
+    of ours, or `family`), otherwise the head that `pretrain` learned from the logs.
+    """
+    dynamics = model.need_dynamics("amortise")
+    if not model.has_latent or dynamics.latents.shape[0] < 2:
+        raise ValueError(f"amortise needs a model with the latents of two instances or more, not {model!r}.")
+    if model.oracle is not None:
+        raise ValueError('amortise needs learned latents: with latents="true" there is no w_b to be inferred.')
+    dynamics.check(batch)
+    settings = config or amortise_preset(preset, model.specification)
+    key = jax.random.key(seed)
+    network_key, learner_key, pool_key, look_key = jax.random.split(key, 4)
+    environment = Conditioned(_imagination(model, batch, family, settings, seed))
+    network = _new_network(model, dynamics, settings, network_key)
+    capacity = min(settings.episodes * model.specification.horizon, settings.capacity)
+    state = learner.init(network, settings.learner, capacity, learner_key)
+    judged = known_contexts(dynamics, look_key, settings.looks_per_latent)
+    keys = jax.random.split(look_key, judged.perceived.shape[0])
+    ticks = -(-environment.horizon // settings.learner.steps_per_phase)
+    progress = Progress("amortise, imagined episode", settings.episodes, quiet=quiet)
+    networks, table = [], []
+    for pool in range(settings.pools):
+        goal = settings.episodes * (pool + 1) // settings.pools
+        contexts = draw_members(dynamics, settings, jax.random.fold_in(pool_key, pool))
+        if settings.least_certain:
+            contexts = least_certain(environment, contexts, state.target, jax.random.fold_in(look_key, pool))
+        while not finished(state, goal):
+            state, _ = learner.run_ticks(settings.learner, environment, contexts, state, goal, ticks)
+        returns = look(environment, judged, state.target, keys)
+        networks.append(copied(state.target))
+        table.append(returns)
+        progress.show(goal, f"(median imagined return {np.median(returns):.4g})")
+    progress.close()
+    return replace(model, method="amortised", policy=networks[best_by_rank(np.asarray(table))])
+
+
+def _imagination(
+    model: Model, batch: Transitions, family: AbstractFamily | None, config: AmortiseConfig, seed: int
+) -> Imagination:
+    first = batch.state[batch.time == 0]
+    chosen = np.random.default_rng(seed).permutation(len(first))[:STARTS]
+    limits = data_limits(np.asarray(model.low), np.asarray(model.high))
+    dynamics = model.need_dynamics("amortise")
+    starts = jnp.asarray(first[np.sort(chosen)], jnp.float32)
+    doubt = _doubt(dynamics, batch, config, seed) if config.doubt_quantile > 0 or config.least_certain else None
+    return Imagination(dynamics, _reward(model, family), starts, limits, doubt)
+
+
+def _doubt(dynamics: Dynamics, batch: Transitions, config: AmortiseConfig, seed: int) -> Doubt:
+    """The limit is a quantile of what the batch's own rows show under the latents of their instances."""
+    weights = dynamics.draw_weights(jax.random.key(seed), DOUBT_DRAWS)
+    doubt = Doubt(weights, jnp.asarray(jnp.inf, jnp.float32))
+    if config.doubt_quantile <= 0:
+        return doubt
+    rows = np.sort(np.random.default_rng(seed).permutation(len(batch))[:DOUBT_ROWS])
+    own = instance_rows(batch, batch.instances)[rows]
+    shown = dynamics.rows(batch.select(rows), own)
+    values = jax.vmap(lambda features, latent: doubt(dynamics, features, latent))(shown.features, dynamics.latents[own])
+    return Doubt(weights, jnp.quantile(values, config.doubt_quantile))
+
+
+def least_certain(environment: Conditioned, members: Perceived, network: QNetwork, key: PRNGKeyArray) -> Perceived:
+    """The half of the members on which the greedy policy's imagined episodes meet most disagreement."""
+    doubts = _doubts(environment, members, network, jax.random.split(key, members.perceived.shape[0]))
+    kept = jnp.argsort(-doubts)[: members.perceived.shape[0] // 2]
+    return jax.tree.map(lambda leaf: leaf[kept], members)
+
+
+@eqx.filter_jit
+def _doubts(environment: Conditioned, members: Perceived, network: QNetwork, keys: Array) -> Float[Array, " members"]:
+    inner = environment.imagination
+    size = inner.dynamics.specification.state_size
+
+    def one(key: PRNGKeyArray, member: Perceived) -> Float[Array, ""]:
+        assert inner.doubt is not None
+        doubt = inner.doubt
+        lived = rollout(environment, Greedy(network), key, member)
+        features = jax.vmap(inner.dynamics.features)(lived.states[:, :size], lived.actions)
+        values = jax.vmap(lambda f: doubt(inner.dynamics, f, member.context.latent))(features)
+        return jnp.sum(values * lived.valid) / jnp.maximum(jnp.sum(lived.valid), 1)
+
+    return jax.vmap(one)(keys, members)
+
+
+def _reward(model: Model, family: AbstractFamily | None) -> AbstractReward:
+    name = model.specification.family
+    known = family if family is not None else make(name) if name in FAMILIES else None
+    if known is not None and known.knows_reward and not known.reward_needs_theta:
+        return GivenReward(known, None)
+    if model.reward_head is None:
+        raise ValueError(
+            f"amortise needs a reward: {name!r} gives none for all its members, and the batch has none to learn."
+        )
+    return LearnedReward(model.reward_head)
+
+
+def _new_network(model: Model, dynamics: Dynamics, config: AmortiseConfig, key: PRNGKeyArray) -> QNetwork:
+    prior = dynamics.latent_prior
+    centre = jnp.concatenate([jnp.asarray(model.centre, jnp.float32), prior.mean])
+    scale = jnp.concatenate([jnp.asarray(model.scale, jnp.float32), jnp.sqrt(prior.variance)])
+    return QNetwork(centre, scale, model.specification.action_count, config.learner.hidden, key=key)
+
+
+def known_contexts(dynamics: Dynamics, key: PRNGKeyArray, each: int) -> Perceived:
+    """The training instances themselves, each with `each` weight draws: what policies are compared on."""
+    latents = jnp.repeat(dynamics.latents, each, axis=0)
+    weights = dynamics.draw_weights(key, latents.shape[0])
+    return Perceived(Context(weights[:, None], latents), latents)
+
+
+def draw_members(dynamics: Dynamics, config: AmortiseConfig, key: PRNGKeyArray) -> Perceived:
+    """A pool of imagined members: w around a training latent, a weight draw, and a w that is perceived.
+
+    Half of them are perceived a little wrong: at a new instance w is inferred, never known.
+    """
+    pick_key, near_key, error_key, weight_key = jax.random.split(key, 4)
+    count = config.members * (2 if config.least_certain else 1)
+    scale = jnp.sqrt(dynamics.latent_prior.variance)[None]
+    # All training instances in turn, in an order of their own.
+    order = jax.random.permutation(pick_key, jnp.arange(count, dtype=jnp.int32)) % dynamics.latents.shape[0]
+
+    def normals(key: PRNGKeyArray) -> Float[Array, "members latent"]:
+        return scale * jax.random.normal(key, (count, scale.shape[1]), jnp.float32)
+
+    latents = dynamics.latents[order] + config.member_spread * normals(near_key)
+    wrong = (jnp.arange(count) % 2 == 1)[:, None]
+    perceived = latents + jnp.where(wrong, config.perception_error * normals(error_key), 0.0)
+    weights: Array = dynamics.draw_weights(weight_key, count)
+    return Perceived(Context(weights[:, None], latents), perceived)

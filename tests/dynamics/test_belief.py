@@ -1,0 +1,171 @@
+"""The belief about w_b: exact where T̂ is linear in w, narrower with data, honest about systems unlike those seen."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hipmdp.dynamics import belief as beliefs
+from hipmdp.dynamics.belief import new_filter
+from hipmdp.dynamics.config import DynamicsConfig, LatentRole
+from hipmdp.dynamics.model import new_dynamics
+from hipmdp.dynamics.network import Gaussian
+from hipmdp.dynamics.scaling import Scaling
+from tests.dynamics.toys import toy_specification
+
+NOISE = 0.25
+
+
+def linear_dynamics(latents, noise=NOISE):
+    """wᵀ T̂(s, a): linear in w, so that the filter has a known answer."""
+    specification = toy_specification(states=2)
+    config = DynamicsConfig(role=LatentRole.LINEAR, hidden=(4,), latent_size=2)
+    ones, zeros = jnp.ones(2, jnp.float32), jnp.zeros(2, jnp.float32)
+    dynamics = new_dynamics(
+        config, specification, Scaling(zeros, ones, zeros, ones), len(latents), key=jax.random.key(0)
+    )
+    # A posterior as narrow as can be: v(s, a) is nothing.
+    return eqx.tree_at(
+        lambda d: (d.latents, d.log_noise, d.posterior.rho),
+        dynamics,
+        (
+            jnp.asarray(latents, jnp.float32),
+            jnp.full(2, np.log(noise), jnp.float32),
+            jnp.full_like(dynamics.posterior.rho, -60.0),
+        ),
+    )
+
+
+def rows(dynamics, latent, count, seed=0, noise=NOISE):
+    """States, actions and differences of an instance whose w is `latent`."""
+    rng = np.random.default_rng(seed)
+    state = jnp.asarray(rng.normal(size=(count, 2)), jnp.float32)
+    action = jnp.zeros(count, jnp.int32)
+    features = jax.vmap(dynamics.features)(state, action)
+    mean = jax.vmap(dynamics.change, in_axes=(None, 0, None))(dynamics.posterior.mean, features, latent)
+    return state, action, mean + jnp.asarray(rng.normal(0, np.sqrt(noise), (count, 2)), jnp.float32), features
+
+
+@eqx.filter_jit
+def follow(filter_, state, action, change):
+    def body(belief, row):
+        belief = filter_.update(belief, *row)
+        return belief, belief
+
+    return jax.lax.scan(body, filter_.start, (state, action, change))[1]
+
+
+@pytest.fixture
+def one_hypothesis(monkeypatch):
+    """The prior alone, and the noise taken as known."""
+    monkeypatch.setattr(beliefs, "MISFIT_ROWS", 1e30)
+    monkeypatch.setattr(beliefs, "MISFIT_MEMORY", 1e30)
+    jax.clear_caches()
+    yield 1
+    jax.clear_caches()
+
+
+def test_where_the_model_is_linear_the_posterior_is_the_exact_one(one_hypothesis):
+    """Bayesian linear regression: Λ = Σ_w⁻¹ + Σ J ᵀJ/σ², μ = Λ⁻¹ (Σ_w⁻¹ μ_w + Σ Jᵀ y/σ²)."""
+    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
+    told = new_filter(dynamics, jax.random.key(1), hypotheses=one_hypothesis)
+    state, action, change, features = rows(dynamics, jnp.asarray([0.8, -0.4], jnp.float32), 12)
+    belief = jax.tree.map(lambda leaf: leaf[-1], follow(told, state, action, change))
+    prior: Gaussian = dynamics.latent_prior
+    slope = jax.vmap(
+        lambda f: jax.jacfwd(lambda w: dynamics.change(dynamics.posterior.mean, f, w))(jnp.zeros(2, jnp.float32))
+    )(features)
+    slopes = np.asarray(slope, np.float64)
+    precision = np.diag(1 / np.asarray(prior.variance, np.float64)) + np.einsum("ndi,ndj->ij", slopes, slopes) / NOISE
+    pull = (
+        np.asarray(prior.mean, np.float64) / np.asarray(prior.variance)
+        + np.einsum("ndi,nd->i", slopes, np.asarray(change, np.float64)) / NOISE
+    )
+    covariance = np.linalg.inv(precision)
+    np.testing.assert_allclose(np.asarray(belief.covariance[0]), covariance, rtol=2e-3)
+    np.testing.assert_allclose(np.asarray(belief.best), covariance @ pull, rtol=2e-3, atol=2e-3)
+
+
+def test_the_width_falls_as_data_come_and_the_truth_is_found():
+    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
+    told = new_filter(dynamics, jax.random.key(1))
+    truth = jnp.asarray([-0.9, 1.8], jnp.float32)
+    along = follow(told, *rows(dynamics, truth, 200)[:3])
+    spread = np.asarray(jax.vmap(lambda b: b.spread)(along)).mean(axis=1)
+    assert spread[0] > spread[20] > spread[199]
+    last = jax.tree.map(lambda leaf: leaf[-1], along)
+    assert np.all(np.abs(np.asarray(last.best - truth)) < 4 * np.asarray(last.spread))
+    assert float(jnp.exp(jax.nn.logsumexp(last.log_weight))) == pytest.approx(1, abs=1e-5)
+
+
+def test_intervals_hold_what_they_promise_even_if_the_noise_is_larger_than_expected():
+    """Nine times the noise: after some rows the misfit is nine, and 95 % intervals hold 95 %."""
+    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
+    told = new_filter(dynamics, jax.random.key(1))
+    state, action, change, _ = rows(dynamics, jnp.asarray([0.3, 0.5], jnp.float32), 900, noise=9 * NOISE)
+    belief = jax.tree.map(lambda leaf: leaf[499], follow(told, state, action, change))
+    assert 6 < float(jnp.mean(belief.misfit)) < 12
+    predictions = jax.vmap(lambda s, a: told.predict(belief, s, a))(state[500:], action[500:])
+    ratio = np.abs(np.asarray(change[500:] - predictions.mean)) / np.sqrt(np.asarray(predictions.variance))
+    assert 0.92 < np.mean(ratio < 1.96) < 0.98
+
+
+def test_a_system_unlike_those_seen_stays_uncertain():
+    """The same rows with differences that no w explains: the belief is wider than for a member of the family."""
+    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
+    told = new_filter(dynamics, jax.random.key(1))
+    state, action, change, _ = rows(dynamics, jnp.asarray([0.3, 0.5], jnp.float32), 200)
+    strange = 5 * jnp.sin(7 * state) * jnp.asarray([[1.0, -1.0]])
+    ours, theirs = (jax.tree.map(lambda leaf: leaf[-1], follow(told, state, action, c)) for c in (change, strange))
+    assert np.all(np.asarray(theirs.spread) > 1.5 * np.asarray(ours.spread))
+    assert float(jnp.mean(theirs.misfit)) > 5
+
+
+def test_information_is_the_fall_of_entropy(one_hypothesis):
+    """For one Gaussian and a linear model, I(a) is ½ log |P| / |P'| whatever comes."""
+    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
+    told = new_filter(dynamics, jax.random.key(1), hypotheses=one_hypothesis)
+    state, action, change, _ = rows(dynamics, jnp.asarray([0.8, -0.4], jnp.float32), 3)
+    belief, gain = told.start, told.information(told.start, state[0])
+    after = told.update(belief, state[0], action[0], change[0])
+    fall = 0.5 * (jnp.linalg.slogdet(belief.covariance[0])[1] - jnp.linalg.slogdet(after.covariance[0])[1])
+    np.testing.assert_allclose(np.asarray(gain), np.asarray([fall]), rtol=1e-3)
+
+
+def test_a_state_that_is_not_finite_teaches_nothing():
+    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0]])
+    told = new_filter(dynamics, jax.random.key(1))
+    state = jnp.zeros(2, jnp.float32)
+    after = told.update(told.start, state, jnp.zeros((), jnp.int32), jnp.asarray([jnp.nan, 0.0], jnp.float32))
+    for new, old in zip(jax.tree.leaves(after), jax.tree.leaves(told.start), strict=True):
+        np.testing.assert_array_equal(np.asarray(new), np.asarray(old))
+
+
+@settings(max_examples=30)
+@given(scale=st.floats(1e-3, 1e4), seed=st.integers(0, 1000))
+def test_beliefs_stay_proper(scale, seed):
+    """However wild the differences: weights sum to one, covariances are symmetric with positive diagonals."""
+    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
+    told = new_filter(dynamics, jax.random.key(1))
+    rng = np.random.default_rng(seed)
+    state, change = (jnp.asarray(rng.normal(0, s, (20, 2)), jnp.float32) for s in (1.0, scale))
+    belief = jax.tree.map(lambda leaf: leaf[-1], follow(told, state, jnp.zeros(20, jnp.int32), change))
+    assert all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(belief))
+    assert float(jnp.sum(jnp.exp(belief.log_weight))) == pytest.approx(1, abs=1e-3)
+    covariance = np.asarray(belief.covariance)
+    np.testing.assert_allclose(covariance, covariance.transpose(0, 2, 1), atol=1e-5)
+    assert (np.diagonal(covariance, axis1=1, axis2=2) > 0).all()
+
+
+def test_few_training_instances_give_few_hypotheses():
+    """With two: the prior and the two. With none (a model that was never trained): the prior."""
+    assert new_filter(linear_dynamics([[1.0, 0.0], [-1.0, 2.0]]), jax.random.key(0)).start.mean.shape == (3, 2)
+    assert new_filter(linear_dynamics(np.zeros((0, 2))), jax.random.key(0)).start.mean.shape == (1, 2)
+    many = linear_dynamics(np.random.default_rng(0).normal(size=(40, 2)))
+    assert new_filter(many, jax.random.key(0)).start.mean.shape == (beliefs.HYPOTHESES, 2)
+    assert replace(many.config, latent_size=2) == many.config
