@@ -18,7 +18,7 @@ types: .venv/.test
 	$(BIN)/mypy
 
 unit: .venv/.test
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 # A study on a Ray cluster of two nodes, one of which dies.
 test-ray: .venv/.ray

@@ -15,6 +15,7 @@ from hipmdp.study.statistics import estimate, interquartile_mean, mean, paired_d
 STUDY, PAGE = Path(__file__).parent / "study", Path(__file__).parent.parent / "docs" / "results.md"
 BEGIN, END = "<!-- tables: python benchmarks/results_tables.py -->", "<!-- end of tables -->"
 EPISODES = (0, 1, 2, 3, 9)
+LIVED, LIVED_EPISODES = ("amortised", "refined", "embedded", "blind"), (0, 1, 2, 9)
 
 
 def family_tables(results: Results, family: str) -> list[str]:
@@ -56,12 +57,38 @@ def family_tables(results: Results, family: str) -> list[str]:
         "Median seconds per cell (one core): " + ", ".join(f"{m} {s:.0f}" for m, s in seconds.items()) + ".",
         "",
     ]
-    return lines
+    return lines + lived_tables(results, family)
+
+
+def lived_tables(results: Results, family: str) -> list[str]:
+    """Scores of the episodes as they were lived, for all that bring a policy along, and what they are compared with."""
+    methods = [m for m in LIVED if m in results.methods(family)]
+    if "amortised" not in methods:
+        return []
+    lines = ["Episodes as they were lived, exploration included (mean score):", ""]
+    lines += ["| method | seeds | " + " | ".join(f"episode {e + 1}" for e in LIVED_EPISODES) + " | IQM of episode 1 |"]
+    lines += ["|---" * (len(LIVED_EPISODES) + 3) + "|"]
+    for method in methods:
+        table = results.table(family, method, "learning_score")
+        cells = [str(estimate(mean, table[..., e])) for e in LIVED_EPISODES]
+        cells.append(f"{interquartile_mean(table[..., 0]):.3f}")
+        lines.append(f"| {method} | {len(table)} | " + " | ".join(cells) + " |")
+    lines += ["", "Amortised and refined minus the other, run by run, over the seeds that both have:", ""]
+    lines += ["| pair | seeds | " + " | ".join(f"episode {e + 1}" for e in LIVED_EPISODES) + " |"]
+    lines += ["|---" * (len(LIVED_EPISODES) + 2) + "|"]
+    for ours in ("amortised", "refined"):
+        for theirs in ("blind", "embedded"):
+            if {ours, theirs} <= set(methods):
+                first, second = results.pair(family, ours, theirs, "learning_score")
+                if len(first):
+                    cells = [str(paired_difference(first[..., e], second[..., e])) for e in LIVED_EPISODES]
+                    lines.append(f"| {ours} − {theirs} | {len(first)} | " + " | ".join(cells) + " |")
+    return [*lines, ""]
 
 
 if __name__ == "__main__":
     results = read_results(STUDY).of_length(long=False)
-    order = [f for f in ("grid", "acrobot-sd0.25", "hiv") if f in results.names("family")]
+    order = [f for f in ("grid", "acrobot", "acrobot-sd0.25", "hiv") if f in results.names("family")]
     text = "\n".join(line for family in order for line in family_tables(results, family))
     page = PAGE.read_text()
     before, _, rest = page.partition(BEGIN)

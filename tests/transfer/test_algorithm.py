@@ -171,5 +171,6 @@ def test_bad_calls_get_one_clear_sentence(batch, models):
 
 
 def test_methods_are_values_of_one_type():
-    assert set(METHODS) == {"embedded", "linear", "average", "scratch", "model_free", "blind"}
+    names = {"embedded", "linear", "average", "scratch", "model_free", "blind", "amortised", "refined"}
+    assert set(METHODS) == names
     assert all(METHODS[name].name == name for name in METHODS)

@@ -33,6 +33,7 @@ def adapt(
     at: str | None = None,
     horizon: int = STEPS,
     episodes: int = 2,
+    method: str | None = None,
     seed: int = 0,
     reward: str = "given",
     dynamics: str = "learned",
@@ -42,7 +43,10 @@ def adapt(
     json_: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
     tensorboard: Path | None = None,
 ) -> None:
-    """Meet a new instance: one exploratory episode, then a policy learned inside the model, then better ones.
+    """Meet a new instance.
+
+    An amortised model (as those that come with hipmdp) acts by its policy from the first step on, while it finds out
+    who it is; --method refined learns on between episodes. An embedded one explores for an episode, and then learns.
 
     With --out it can be interrupted (Ctrl-C) and started again: it goes on where it stopped, to the same bits.
 
@@ -64,6 +68,7 @@ def adapt(
         at: With --logs: the state to ask about (1.5,-0.2); by default where the log ends.
         horizon: With --logs: how many steps ahead to tell.
         episodes: Real episodes.
+        method: amortised, refined or embedded, for a model that is amortised; by default what the model is.
         seed: Seed of everything that is drawn.
         reward: Inside imagination: given, learned from the logs, or true (diagnosis). With --logs: learned (if it was),
             none, or module:function, a function of (state, action, next_state) written in JAX.
@@ -82,11 +87,13 @@ def adapt(
         raise ValueError(f"{model!r} was learned from logs and has no environment: give --logs NEW.")
     system = _family(loaded.specification.family, family, sd)
     met, known = _instance(system, instance)
-    run = learn_policy(loaded, system, met, episodes, seed, None, reward, preset, out, dynamics=dynamics)
+    run = learn_policy(loaded, system, met, episodes, seed, None, reward, preset, out, dynamics=dynamics, method=method)
     console = Console()
     console.print(_table(run, system.name, instance, known))
     if run.latent is not None:
         say(console, "latent: " + " ".join(f"{x:.2f}" for x in np.asarray(run.latent)))
+    if run.belief is not None:
+        say(console, "  ± " + " ".join(f"{x:.2f}" for x in run.belief.spread))
     if out is not None:
         replace(run.model, policy=run.network).save(out / "model.hipmdp")
         save_transitions(run.transitions, out / "transitions.parquet")
@@ -133,6 +140,7 @@ def _facts(run: Run, family: str, instance: str | None, known: Instance | None) 
     }
     if known is not None:
         facts["scores"] = [known.score(v) for v in run.returns]
+        facts["learning_scores"] = [known.score(v) for v in run.learning_returns]
     return facts
 
 
@@ -141,7 +149,8 @@ def _table(run: Run, family: str, instance: str | None, known: Instance | None) 
     table = Table(title=f"{run.method} on {family}, {name}")
     columns = ["episode", "its return", "model error", "greedy return after it", "success", "seconds"]
     if known is not None:
-        columns.insert(4, "score")
+        columns.insert(2, "its score")
+        columns.insert(5, "score")
     for column in columns:
         table.add_column(column, justify="right")
     for i in range(len(run.returns)):
@@ -154,7 +163,8 @@ def _table(run: Run, family: str, instance: str | None, known: Instance | None) 
             f"{run.seconds[i]:.1f}",
         ]
         if known is not None:
-            cells.insert(4, f"{known.score(run.returns[i]):.3f}")
+            cells.insert(2, f"{known.score(run.learning_returns[i]):.3f}")
+            cells.insert(5, f"{known.score(run.returns[i]):.3f}")
         table.add_row(*cells)
     if known is not None:
         table.caption = f"score 1: the best return known, {known.best_known:.4g}; 0: random actions, {known.random:.4g}"

@@ -52,7 +52,7 @@ def compare(
 
     Args:
         families: grid, acrobot, hiv; options after a colon: acrobot:sd=0.25 is the wide family. Your own: module:name.
-        methods: Which ones, by default all: embedded linear average scratch model_free blind.
+        methods: Which ones, by default all.
         instances: test (all of that set), 10 (the first ten of test), or labels (test:3,test:4).
         seeds: How many; each has its own batch and models.
         first_seed: The first of them.

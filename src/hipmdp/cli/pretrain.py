@@ -14,7 +14,7 @@ from hipmdp.data.files import output_directory
 from hipmdp.data.logs import LEAST, read_logs
 from hipmdp.data.parquet import load_transitions
 from hipmdp.data.transitions import Transitions
-from hipmdp.families import FAMILIES
+from hipmdp.families import FAMILIES, make
 from hipmdp.transfer.pretrain import pretrain as run_pretrain
 
 
@@ -28,6 +28,7 @@ def pretrain(
     discount: float = 0.99,
     least: int = LEAST,
     method: str = "embedded",
+    family: str | None = None,
     seed: int = 0,
     preset: str = "default",
     out: Path | None = None,
@@ -50,7 +51,8 @@ def pretrain(
         horizon: Steps of an imagined episode; by default those of the longest logged one, at most 200.
         discount: What a reward one step later is worth.
         least: Transitions that each system must have.
-        method: embedded, linear, average, scratch or model_free.
+        method: embedded, linear, average, scratch, model_free, or amortised: embedded, with a policy for all members.
+        family: With --method amortised: module:name of your own family, whose reward counts as known.
         seed: Seed of everything that is drawn.
         preset: default, or paper (to the letter).
         out: The model file to write; by default named after the family or the logs.
@@ -72,7 +74,7 @@ def pretrain(
         path = out or Path(f"{transitions.specification.family.removesuffix('-logs')}.hipmdp")
     output_directory(path.parent)
     read = time.perf_counter() - begin
-    model = run_pretrain(transitions, method, seed, preset)
+    model = run_pretrain(transitions, method, seed, preset, family=None if family is None else make(family))
     model = replace(model, about={**model.about, **about})
     model.save(path)
     seconds = time.perf_counter() - begin

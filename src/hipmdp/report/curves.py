@@ -12,6 +12,8 @@ from hipmdp.study.statistics import estimate, mean
 
 FIRST = 10
 """Episodes of the paper's comparison."""
+LIVED = 5
+"""Episodes of the figure that shows them as they were lived."""
 SMOOTH = 10
 """Episodes averaged in a long run."""
 
@@ -26,6 +28,24 @@ def comparison_figure(results: Results, family: str) -> Figure | None:
     draw_curves(axes, tables)
     measure = results.measure(family)
     axes.set(xlabel="real episodes", ylabel=f"{measure} of the greedy policy", title=_title(family, tables))
+    if measure == "score":
+        axes.set_ylim(_floor(tables), 1.06)
+    _legend(figure, axes)
+    return figure
+
+
+def lived_figure(results: Results, family: str) -> Figure | None:
+    """Scores of the first episodes as they were lived, exploration included; where a policy is brought along."""
+    methods = results.methods(family)
+    if not {"amortised", "refined"} & set(methods):
+        return None
+    tables = {m: results.table(family, m, "learning_score")[..., :LIVED] for m in methods}
+    figure = new_figure()
+    axes = figure.add_subplot()
+    draw_curves(axes, tables)
+    measure = results.measure(family)
+    axes.set(xlabel="real episode", ylabel=f"{measure} as it was lived", title=_title(family, tables))
+    axes.set_xticks(np.arange(LIVED) + 1)
     if measure == "score":
         axes.set_ylim(_floor(tables), 1.06)
     _legend(figure, axes)
@@ -87,8 +107,10 @@ def _floor(tables: dict[str, np.ndarray]) -> float:
 
 
 def _title(family: str, tables: dict[str, np.ndarray]) -> str:
-    seeds, instances = next(iter(tables.values())).shape[:2]
-    return f"{family}: {seeds} seed{'s' * (seeds > 1)} × {instances} instance{'s' * (instances > 1)}"
+    counts = sorted({table.shape[0] for table in tables.values()})
+    instances = next(iter(tables.values())).shape[1]
+    seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seed{'s' * (counts[0] > 1)}"
+    return f"{family}: {seeds} × {instances} instance{'s' * (instances > 1)}"
 
 
 def _legend(figure: Figure, axes: Axes) -> None:

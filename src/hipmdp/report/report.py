@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from hipmdp.data.files import output_directory
 from hipmdp.report.ablation import ablation_figure
-from hipmdp.report.curves import comparison_figure, error_figure, long_figure
+from hipmdp.report.curves import comparison_figure, error_figure, lived_figure, long_figure
 from hipmdp.report.measured import parameters_figure, scaling_figure, uncertainty_figure
 from hipmdp.report.scenes import path_figure, patient_figure, pendulum_figure
 from hipmdp.report.style import FONTS, save_figure
@@ -50,6 +50,7 @@ def report(directories: list[Path], out: Path) -> list[Path]:
                 # A family of users' own: the paper has no figures of it.
                 keep(comparison_figure(short, family), f"comparison-{family}")
                 keep(error_figure(short, family), f"error-{family}")
+            keep(lived_figure(short, family), f"lived-{family}")
             if len(short.names("variant", family=family)) > 1:
                 keep(ablation_figure(short, family), f"ablations-{family}")
             keep(long_figure(long, family), f"{'figure8' if base in NUMBERS else 'long'}-{family}")

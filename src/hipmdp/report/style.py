@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from hipmdp.data.files import whole_file
-from hipmdp.families.drawing import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RED, SKY
+from hipmdp.families.drawing import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RED, SKY, YELLOW
 
 COLUMN = 3.5
 """Inches: one column of a two-column page."""
@@ -21,6 +21,7 @@ METHOD_STYLES: dict[str, tuple[str, str]] = {
     "model_free": (RED, "v"),
     "blind": (INK, ""),
     "amortised": (SKY, "P"),
+    "refined": (YELLOW, "X"),
 }
 """Colour and marker of each method."""
 FONTS: Any = {

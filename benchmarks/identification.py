@@ -1,0 +1,196 @@
+"""How fast is a new instance known, how honest is the belief, and what does a step cost?
+
+    python benchmarks/identification.py [grid acrobot acrobot-wide hiv]
+
+With the study's amortised models (seed 0: `hipmdp compare … --methods amortised`), on test:0 to test:9 (grid: both
+classes, five starts each). Three ways to act in the first episode: at random; informed (the action that is expected to
+tell most about w_b); amortised (value and curiosity). The belief follows each. Errors are of T̂ with the belief's w on
+rows of two other episodes, one random and one lived by the amortised policy.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from common import RESULTS, pin_to_one_core, save
+
+import hipmdp
+from hipmdp.control.evaluate import repeat_theta
+from hipmdp.data.episodes import episodes_to_transitions
+from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.belief import Belief, Filter, new_filter
+from hipmdp.dynamics.scaling import state_changes
+from hipmdp.families.family import AbstractFamily, Theta
+from hipmdp.families.rollout import lives
+from hipmdp.study.setup import parse_setup
+from hipmdp.transfer.adaptive import Adaptive
+from hipmdp.transfer.config import preset
+
+STUDY = Path(__file__).parent / "study" / "models"
+FAMILIES = {
+    "grid": ("grid", "grid-train-500"),
+    "acrobot": ("acrobot", "acrobot-train-500"),
+    "acrobot-wide": ("acrobot:sd=0.25", "acrobot-sd0.25-train32-150"),
+    "hiv": ("hiv", "hiv-train32-150"),
+}
+INSTANCES, WAYS = 10, ("random", "informed", "amortised")
+INFORMED = 1e9
+"""Curiosity beside which values do not count."""
+HOLDS = 1.96
+MARGIN = 1.1
+
+
+class Random(eqx.Module):
+    """Any action; the belief is followed all the same."""
+
+    actor: Adaptive
+
+    def act(self, key: Any, state: Any, time: Any, memory: Belief) -> Any:
+        count = self.actor.filter.dynamics.specification.action_count
+        return jax.random.randint(key, (), 0, count, jnp.int32)
+
+    def observe(self, memory: Belief, state: Any, action: Any, next_state: Any) -> Belief:
+        return self.actor.observe(memory, state, action, next_state)
+
+
+@eqx.filter_jit
+def follow(told: Filter, state: Any, action: Any, change: Any) -> tuple[Belief, Any]:
+    """The belief after every row, and |error| / sd of each row as it was foretold."""
+
+    def body(belief: Belief, row: Any) -> tuple[Belief, tuple[Belief, Any]]:
+        foretold = told.predict(belief, row[0], row[1])
+        gap = jnp.abs(told.dynamics.scaling.standardised(row[2]) - foretold.mean) / jnp.sqrt(foretold.variance)
+        belief = told.update(belief, *row)
+        return belief, (belief, gap)
+
+    return jax.lax.scan(body, told.start, (state, action, change))[1]
+
+
+@eqx.filter_jit
+def errors(told: Filter, latents: Any, features: Any, target: Any) -> Any:
+    """Mean L2 error of the mean prediction for every latent."""
+    weights = told.dynamics.posterior.mean
+
+    def one(latent: Any) -> Any:
+        means = jax.vmap(told.dynamics.change, in_axes=(None, 0, None))(weights, features, latent)
+        return jnp.mean(jnp.sqrt(jnp.sum((means - target) ** 2, axis=-1)))
+
+    return jax.lax.map(one, latents)
+
+
+def episode(family: AbstractFamily, actor: Any, theta: Theta, seed: int) -> Transitions:
+    start = actor.filter.start if isinstance(actor, Adaptive) else actor.actor.filter.start
+    lived, _ = lives(family, actor, start, jax.random.key(seed)[None], repeat_theta(theta, 1))
+    return episodes_to_transitions(family, lived, theta)
+
+
+def rows_of(log: Transitions) -> tuple[Any, Any, Any]:
+    return jnp.asarray(log.state), jnp.asarray(log.action), jnp.asarray(state_changes(log), jnp.float32)
+
+
+def one_instance(family: AbstractFamily, actors: dict[str, Any], theta: Theta, seed: int) -> dict[str, Any]:
+    told: Filter = actors["amortised"].filter
+    others = [episode(family, actors[way], theta, seed + 500) for way in ("random", "amortised")]
+    held = [told.dynamics.rows(log) for log in others]
+    features, target = (jnp.concatenate([getattr(h, name) for h in held]) for name in ("features", "target"))
+    result: dict[str, Any] = {}
+    for way, actor in actors.items():
+        log = episode(family, actor, theta, seed)
+        beliefs, foretold = follow(told, *rows_of(log))
+        latents = jax.vmap(lambda b: b.best)(beliefs)
+        along = np.asarray(errors(told, latents, features, target), np.float64)
+        last = jax.tree.map(lambda leaf: leaf[-1], beliefs)
+        later = [_holds(told, last, other) for other in others]
+        result[way] = {
+            "rows": len(log),
+            "final_error": float(along[-1]),
+            "transitions": int(np.max(np.flatnonzero(along > MARGIN * along[-1]), initial=-1)) + 2,
+            "foretold": float(np.mean(np.asarray(foretold) < HOLDS)),
+            "later": float(np.mean(np.concatenate(later))),
+            "spread": [float(jnp.mean(jax.tree.map(lambda leaf, t=t: leaf[t], beliefs).spread)) for t in (0, -1)],
+        }  # fmt: skip
+    return result
+
+
+def _holds(told: Filter, belief: Belief, log: Transitions) -> np.ndarray:
+    state, action, change = rows_of(log)
+    foretold = _predict(told, belief, state, action)
+    target = np.asarray(jax.vmap(told.dynamics.scaling.standardised)(change))
+    return np.abs(target - np.asarray(foretold.mean)) / np.sqrt(np.asarray(foretold.variance)) < HOLDS
+
+
+@eqx.filter_jit
+def _predict(told: Filter, belief: Belief, state: Any, action: Any) -> Any:
+    return jax.vmap(lambda s, a: told.predict(belief, s, a))(state, action)
+
+
+def step_milliseconds(actor: Adaptive, theta: Theta, family: AbstractFamily) -> float:
+    """Act, and learn from what came: as a caller in real life does, one step at a time."""
+    act = eqx.filter_jit(
+        lambda actor, state, belief: actor.act(jax.random.key(0), state, jnp.zeros((), jnp.int32), belief)
+    )
+    observe = eqx.filter_jit(lambda actor, belief, *row: actor.observe(belief, *row))
+    state, belief = family.reset(jax.random.key(0), theta), actor.filter.start
+    times = []
+    for _ in range(200):
+        begin = time.perf_counter()
+        action = act(actor, state, belief)
+        belief = observe(actor, belief, state, action, state)
+        jax.block_until_ready(belief)
+        times.append(time.perf_counter() - begin)
+    return float(np.median(times) * 1e3)
+
+
+def measure(name: str) -> dict[str, Any]:
+    text, label = FAMILIES[name]
+    family = parse_setup(text).make()
+    model = hipmdp.load(STUDY / f"{label}-amortised-seed0.hipmdp")
+    assert model.dynamics is not None
+    assert model.policy is not None
+    told = new_filter(model.dynamics, jax.random.key(0))
+    curiosity = preset("default", family.specification).curiosity
+    by_value, informed = (Adaptive(told, model.policy, jnp.asarray(c, jnp.float32)) for c in (curiosity, INFORMED))
+    actors = {"random": Random(by_value), "informed": informed, "amortised": by_value}
+    instances = family.instances("test")[:INSTANCES]
+    repeats = 5 if len(instances) < INSTANCES else 1
+    runs = [one_instance(family, actors, i.theta, 7 * r + 11) for i in instances for r in range(repeats)]
+    return {
+        "runs": runs,
+        "step_milliseconds": step_milliseconds(by_value, instances[0].theta, family),
+    }
+
+
+def table(results: dict[str, Any]) -> str:
+    lines = [
+        "| family | way | transitions needed | ratio | final error | 95 % intervals hold: on the way | later |",
+        "|---" * 7 + "|",
+    ]
+    for name, told in results.items():
+        for way in WAYS:
+            mine = [run[way] for run in told["runs"]]
+            need = np.mean([m["transitions"] for m in mine])
+            ratio = np.mean([run["random"]["transitions"] for run in told["runs"]]) / need
+            cells = [np.mean([m[key] for m in mine]) for key in ("final_error", "foretold", "later")]
+            numbers = f"{cells[0]:.3f} | {cells[1]:.3f} | {cells[2]:.3f}"
+            lines.append(f"| {name} | {way} | {need:.1f} | {ratio:.2f} | {numbers} |")
+    costs = ", ".join(f"{name} {told['step_milliseconds']:.2f} ms" for name, told in results.items())
+    return "\n".join([*lines, "", f"A step, inference included, on one core: {costs}."])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("families", nargs="*", default=list(FAMILIES))
+    asked = parser.parse_args()
+    pin_to_one_core()
+    path = RESULTS / "identification.json"
+    results = json.loads(path.read_text())["rows"] if path.exists() else {}
+    for name in asked.families:
+        results[name] = measure(name)
+        save("identification", "python benchmarks/identification.py", results)
+    print(table(results))
