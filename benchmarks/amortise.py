@@ -71,6 +71,11 @@ def measure(variant: str, seed: int) -> dict[str, Any]:
     return {"variant": variant, "seed": seed, "seconds": seconds, "scores": scores}
 
 
+def kept() -> list[dict[str, Any]]:
+    path = RESULTS / "amortise.json"
+    return json.loads(path.read_text())["rows"] if path.exists() else []
+
+
 def table(rows: list[dict[str, Any]]) -> str:
     lines = ["| variant | seeds | " + " | ".join(f"curiosity {c:g}" for c in CURIOSITIES) + " | seconds |"]
     lines.append("|---" * (len(CURIOSITIES) + 3) + "|")
@@ -87,10 +92,10 @@ if __name__ == "__main__":
     parser.add_argument("--variants", nargs="*", default=list(VARIANTS))
     parser.add_argument("--seeds", nargs="*", type=int, default=[0])
     asked = parser.parse_args()
-    path = RESULTS / "amortise.json"
     for seed in asked.seeds:
         for variant in asked.variants:
-            rows = json.loads(path.read_text())["rows"] if path.exists() else []
-            if not any(row["variant"] == variant and row["seed"] == seed for row in rows):
-                save("amortise", "python benchmarks/amortise.py", [*rows, measure(variant, seed)])
-    print(table(json.loads(path.read_text())["rows"]))
+            if not any(row["variant"] == variant and row["seed"] == seed for row in kept()):
+                told = measure(variant, seed)
+                # Read again: another process may have measured something meanwhile.
+                save("amortise", "python benchmarks/amortise.py", [*kept(), told])
+    print(table(kept()))

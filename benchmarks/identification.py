@@ -39,6 +39,13 @@ FAMILIES = {
     "acrobot-wide": ("acrobot:sd=0.25", "acrobot-sd0.25-train32-150"),
     "hiv": ("hiv", "hiv-train32-150"),
 }
+STRANGE: dict[str, dict[str, float]] = {
+    # Far outside the priors: masses and lengths of 2 where they are 1 ± 0.1 or 1 ± 0.25; rates far off together.
+    "acrobot": {"l1": 2.0, "m2": 2.0},
+    "acrobot-wide": {"l1": 2.0, "m2": 2.0},
+    "hiv": {"lambda1": 3e4, "k1": 2.4e-6, "bE": 0.6, "m1": 5e-5},
+}
+"""Systems unlike all that were seen."""
 INSTANCES, WAYS = 10, ("random", "informed", "amortised")
 INFORMED = 1e9
 """Curiosity beside which values do not count."""
@@ -113,6 +120,7 @@ def one_instance(family: AbstractFamily, actors: dict[str, Any], theta: Theta, s
             "transitions": int(np.max(np.flatnonzero(along > MARGIN * along[-1]), initial=-1)) + 2,
             "foretold": float(np.mean(np.asarray(foretold) < HOLDS)),
             "later": float(np.mean(np.concatenate(later))),
+            "misfit": float(jnp.mean(last.misfit)),
             "spread": [float(jnp.mean(jax.tree.map(lambda leaf, t=t: leaf[t], beliefs).spread)) for t in (0, -1)],
         }  # fmt: skip
     return result
@@ -160,8 +168,12 @@ def measure(name: str) -> dict[str, Any]:
     instances = family.instances("test")[:INSTANCES]
     repeats = 5 if len(instances) < INSTANCES else 1
     runs = [one_instance(family, actors, i.theta, 7 * r + 11) for i in instances for r in range(repeats)]
+    strange = None
+    if name in STRANGE:
+        strange = one_instance(family, actors, family.theta(STRANGE[name]), 11)
     return {
         "runs": runs,
+        "strange": strange,
         "step_milliseconds": step_milliseconds(by_value, instances[0].theta, family),
     }
 
@@ -179,6 +191,18 @@ def table(results: dict[str, Any]) -> str:
             cells = [np.mean([m[key] for m in mine]) for key in ("final_error", "foretold", "later")]
             numbers = f"{cells[0]:.3f} | {cells[1]:.3f} | {cells[2]:.3f}"
             lines.append(f"| {name} | {way} | {need:.1f} | {ratio:.2f} | {numbers} |")
+    lines += [
+        "",
+        "| family | spread of w after 1 row | at the end | misfit | of a strange system: at the end | misfit |",
+    ]
+    lines.append("|---" * 6 + "|")
+    for name, told in results.items():
+        mine = [run["random"] for run in told["runs"]]
+        cells = [np.mean([m["spread"][0] for m in mine]), np.mean([m["spread"][1] for m in mine])]
+        cells.append(np.mean([m["misfit"] for m in mine]))
+        odd = told["strange"]
+        more = "| |" if odd is None else f"| {odd['random']['spread'][1]:.3f} | {odd['random']['misfit']:.2f} |"
+        lines.append(f"| {name} | " + " | ".join(f"{c:.3f}" for c in cells) + f" {more}")
     costs = ", ".join(f"{name} {told['step_milliseconds']:.2f} ms" for name, told in results.items())
     return "\n".join([*lines, "", f"A step, inference included, on one core: {costs}."])
 

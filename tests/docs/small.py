@@ -9,6 +9,7 @@ from hipmdp.control.presets import preset as control_preset
 from hipmdp.dynamics import fit, reward_head
 from hipmdp.dynamics.presets import preset as dynamics_preset
 from hipmdp.families import hiv_equations
+from hipmdp.transfer.config import amortise_preset
 from hipmdp.transfer.config import preset as transfer_preset
 from hipmdp.transfer.pretrain import pretrain
 
@@ -27,11 +28,18 @@ def small_learner(name, specification):
     return replace(control_preset(name, specification), hidden=(8,), minibatches=1)
 
 
-def small_transfer(name, specification):
+def small_transfer(name, specification, amortised=False):
     """The preset's procedure with hardly any imagination."""
-    config = transfer_preset(name, specification)
+    config = transfer_preset(name, specification, amortised)
     learner = replace(config.learner, hidden=(8,), lanes=2, minibatches=1)
     return replace(config, learner=learner, imagined_episodes=4, weight_draws=2, look_episodes=2, retunings=0)
+
+
+def small_amortise(name, specification):
+    """The preset's policy for all members, looked at once and hardly learned."""
+    config = amortise_preset(name, specification)
+    learner = replace(config.learner, hidden=(8,), lanes=2, minibatches=1)
+    return replace(config, learner=learner, episodes=2, pools=1, members=2)
 
 
 def limited(function, limits):
@@ -75,6 +83,7 @@ def make_small(monkeypatch):
         monkeypatch.setattr(f"hipmdp.transfer.{place}.control_preset", small_learner)
     for place in ("learn", "advise"):
         monkeypatch.setattr(f"hipmdp.transfer.{place}.transfer_preset", small_transfer)
+    monkeypatch.setattr("hipmdp.transfer.amortise.amortise_preset", small_amortise)
     monkeypatch.setattr(hipmdp, "pretrain", small_pretrain)
     for name, limits in MOST.items():
         monkeypatch.setattr(hipmdp, name, limited(getattr(hipmdp, name), limits))

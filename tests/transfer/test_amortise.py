@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,8 +16,9 @@ from hipmdp.families.rollout import Memoryless
 from hipmdp.families.scripted import random_policy
 from hipmdp.transfer import learn
 from hipmdp.transfer.adaptive import Adaptive
-from hipmdp.transfer.amortise import amortise, draw_members
+from hipmdp.transfer.amortise import _imagination, amortise, draw_members, least_certain
 from hipmdp.transfer.config import AmortiseConfig
+from hipmdp.transfer.imagination import Conditioned, Doubt, Imagination
 from tests.dynamics.toys import random_batch
 from tests.transfer.corridor import BOTH, CORRIDOR, DYNAMICS, LEARNER, TRANSFER
 
@@ -147,8 +149,6 @@ def test_curiosity_prefers_the_action_that_tells_more(model):
 
 
 def replace_scale(network):
-    import equinox as eqx
-
     return eqx.tree_at(lambda n: n.scale, network, jnp.ones_like(network.scale))
 
 
@@ -192,3 +192,35 @@ def test_without_a_family_the_reward_is_learned(embedded, batch):
     """From logs alone: the head that pre-training learned."""
     learned = amortise(embedded, batch, config=AMORTISE, quiet=True)
     assert meet(learned, 1.0, episodes=1).returns[0] == 8.0
+
+
+def one_step(imagination, members):
+    state = imagination.reset(jax.random.key(0), jax.tree.map(lambda leaf: leaf[0], members.context))
+    context = jax.tree.map(lambda leaf: leaf[0], members.context)
+    return imagination.step(jax.random.key(1), state, jnp.zeros((), jnp.int32), context)
+
+
+def test_imagination_is_cut_where_functions_disagree_more_than_the_data_support(embedded, batch):
+    """The limit is a quantile of the batch's own rows: below all of them everything is cut, above none is."""
+    members = draw_members(embedded.dynamics, AMORTISE, jax.random.key(0))
+    for quantile, limit, cut in ((0.5, 0.0, True), (0.5, np.inf, False)):
+        config = replace(AMORTISE, doubt_quantile=quantile)
+        imagination = _imagination(embedded, batch, CORRIDOR, config, 0)
+        assert 0 < float(imagination.doubt.limit) < np.inf
+        doubt = Doubt(imagination.doubt.weights, jnp.asarray(limit, jnp.float32))
+        imagination = Imagination(
+            imagination.dynamics, imagination.reward, imagination.starts, imagination.limits, doubt
+        )
+        assert bool(one_step(imagination, members).cut) is cut
+    assert _imagination(embedded, batch, CORRIDOR, AMORTISE, 0).doubt is None
+
+
+def test_members_of_least_certainty_are_half_of_those_drawn(model, embedded, batch):
+    config = replace(AMORTISE, least_certain=True)
+    members = draw_members(embedded.dynamics, config, jax.random.key(0))
+    assert members.perceived.shape[0] == 2 * AMORTISE.members
+    environment = Conditioned(_imagination(embedded, batch, CORRIDOR, config, 0))
+    kept = least_certain(environment, members, model.policy, jax.random.key(1))
+    assert kept.perceived.shape[0] == AMORTISE.members
+    everybody = {tuple(row) for row in np.asarray(members.perceived).tolist()}
+    assert {tuple(row) for row in np.asarray(kept.perceived).tolist()} <= everybody

@@ -39,7 +39,7 @@ Beside it: one model for both kinds (average), a model of this robot alone
 """
 NEXT = """\
 Next:
-  hipmdp adapt hiv --instance test:3    a patient never seen before (half a minute)
+  hipmdp adapt hiv --instance test:3    a patient never seen before, treated well from the first day
   hipmdp compare --help                 the whole comparison (hours), and your own
   docs/results.md                       what the whole comparison showed"""
 
