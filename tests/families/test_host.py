@@ -1,5 +1,6 @@
 """Families of Gymnasium environments: what they say of themselves, and how they are played."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +10,7 @@ from hipmdp.control.evaluate import repeat_theta
 from hipmdp.data.episodes import episodes_to_transitions
 from hipmdp.families.host import Pool
 from hipmdp.families.instance_sets import resolve_instances, training_pool
-from hipmdp.families.play import first_states, play
+from hipmdp.families.play import first_states, play, play_lives
 from hipmdp.families.scripted import Schedule, random_policy
 from tests.families.walks import WALK, Walk, half_walk, walk
 
@@ -53,6 +54,28 @@ def test_an_episode_is_what_the_environment_gave():
     assert np.array_equal(episodes.terminated[:, -1], first == 0.25)
     again = play(WALK, schedule(1, 1, 1, 0, 1, 1), keys, repeat_theta(half_walk(), 6))
     assert all(np.array_equal(a, b) for a, b in zip(episodes, again, strict=True))
+
+
+class Waiting(eqx.Module):
+    """Goes left until it has seen a step, and right from then on; remembers how many it saw and where it came."""
+
+    def act(self, key, state, time, memory):
+        return jnp.where(memory[0] < 1, 0, 1).astype(jnp.int32)
+
+    def observe(self, memory, state, action, next_state):
+        return memory[0] + 1, next_state
+
+
+def test_an_actor_sees_every_step_and_none_after_the_end():
+    """−0.5, then up by 0.5: six steps. With steps of 1.5: −1.5, 0, 1.5, 3, which is beyond 2 after four."""
+    keys, nothing = jax.random.split(jax.random.key(0), 4), (jnp.zeros((), jnp.int32), jnp.zeros(1, jnp.float32))
+    lived, (seen, last) = play_lives(WALK, Waiting(), nothing, keys, repeat_theta(half_walk(), 4))
+    assert lived.actions.tolist() == [[0, 1, 1, 1, 1, 1]] * 4
+    assert seen.tolist() == [6] * 4
+    np.testing.assert_allclose(last, lived.next_states[:, -1])
+    longer, (seen, _) = play_lives(WALK, Waiting(), nothing, keys, repeat_theta(half_walk(1.5), 4))
+    assert seen.tolist() == longer.valid.sum(axis=1).tolist()
+    assert seen.tolist() == [4] * 4
 
 
 def test_terminated_and_truncated_are_not_merged():
