@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import tyro
 
-COMMANDS = ("demo", "instances", "check-env", "collect", "pretrain", "adapt", "compare", "report", "info")
+COMMANDS = ("demo", "instances", "check-env", "collect", "pretrain", "adapt", "online", "compare", "report", "info")
 """Each is the function of the same name in the module of the same name."""
 DESCRIPTION = """Control many systems that are similar but not the same.
 
