@@ -44,6 +44,9 @@ def family_tables(results: Results, family: str) -> list[str]:
         lines += ["|---" * (len(EPISODES) + 3) + "|"]
         for method in [m for m in methods if m != "embedded"]:
             first, second = results.pair(family, "embedded", method)
+            if len(first) == 0:
+                # No seed has both yet.
+                continue
             cells = [str(paired_difference(first[..., e], second[..., e])) for e in EPISODES]
             cells += [str(estimate(probability_of_improvement, first[..., e], second[..., e])) for e in (0, 1)]
             lines.append(f"| {method} | " + " | ".join(cells) + " |")

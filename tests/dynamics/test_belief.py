@@ -103,6 +103,19 @@ def test_the_width_falls_as_data_come_and_the_truth_is_found():
     assert float(jnp.exp(jax.nn.logsumexp(last.log_weight))) == pytest.approx(1, abs=1e-5)
 
 
+def test_rows_count_for_less_in_how_sure_it_is(one_hypothesis, monkeypatch):
+    """P̄ = (Λ₀ + (P⁻¹ − Λ₀)/T)⁻¹; before the first row it is the prior."""
+    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
+    told = new_filter(dynamics, jax.random.key(1), hypotheses=one_hypothesis)
+    np.testing.assert_allclose(told.start.tempered[0], np.diag(dynamics.latent_prior.variance), rtol=1e-5)
+    belief = jax.tree.map(lambda leaf: leaf[-1], follow(told, *rows(dynamics, jnp.ones(2, jnp.float32), 30)[:3]))
+    before, now = np.linalg.inv(np.asarray(told.start.covariance[0])), np.linalg.inv(np.asarray(belief.covariance[0]))
+    expected = np.linalg.inv(before + (now - before) / beliefs.TEMPERATURE)
+    np.testing.assert_allclose(np.asarray(belief.tempered[0]), expected, rtol=1e-3, atol=1e-5)
+    monkeypatch.setattr(beliefs, "TEMPERATURE", 1.0)
+    np.testing.assert_allclose(np.asarray(belief.tempered[0]), np.asarray(belief.covariance[0]), rtol=1e-3, atol=1e-5)
+
+
 def test_intervals_hold_what_they_promise_even_if_the_noise_is_larger_than_expected():
     """Nine times the noise: after some rows the misfit is nine, and 95 % intervals hold 95 %."""
     dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
@@ -117,9 +130,9 @@ def test_intervals_hold_what_they_promise_even_if_the_noise_is_larger_than_expec
 
 def test_a_system_unlike_those_seen_stays_uncertain():
     """The same rows with differences that no w explains: the belief is wider than for a member of the family."""
-    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
+    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]], noise=0.001)
     told = new_filter(dynamics, jax.random.key(1))
-    state, action, change, _ = rows(dynamics, jnp.asarray([0.3, 0.5], jnp.float32), 200)
+    state, action, change, _ = rows(dynamics, jnp.asarray([0.3, 0.5], jnp.float32), 200, noise=0.001)
     strange = 5 * jnp.sin(7 * state) * jnp.asarray([[1.0, -1.0]])
     ours, theirs = (jax.tree.map(lambda leaf: leaf[-1], follow(told, state, action, c)) for c in (change, strange))
     assert np.all(np.asarray(theirs.spread) > 1.5 * np.asarray(ours.spread))

@@ -96,10 +96,9 @@ def _likelihoods(choice: Choice) -> str:
 def _table(run: OnlineRun, family: str) -> Table:
     scored = not np.isnan(run.scores).any()
     table = Table(title=f"online on {family}: {len(run.records)} instances, no batch")
-    columns = ["instance", "first return", "last return", "misjudged", "fits", "size", "held-back likelihoods"]
+    columns = ["instance", "first return", "last return", "misjudged", "size", "held-back likelihoods"]
     if scored:
-        columns[2:2] = ["first score"]
-        columns[4:4] = ["last score"]
+        columns[2:2] = ["score"]
     for column in columns:
         table.add_column(column, justify="right")
     for instance, record, scores in zip(run.instances, run.records, run.scores, strict=True):
@@ -108,14 +107,12 @@ def _table(run: OnlineRun, family: str) -> Table:
             f"{record.returns[0]:.4g}",
             f"{record.returns[-1]:.4g}",
             f"{sum(record.misjudged)}/{len(record.misjudged)}",
-            str(record.fits),
             _size(record.choice.size),
             _likelihoods(record.choice),
         ]
         if scored:
             cells[2:2] = [f"{scores[0]:.3f}"]
-            cells[4:4] = [f"{scores[-1]:.3f}"]
         table.add_row(*cells)
     tried = ", ".join(_size(size) for size in run.choices[-1].sizes)
-    table.caption = f"the first episode with each instance, and the last; sizes tried: {tried}"
+    table.caption = f"score: of the first episode with each instance; sizes tried: {tried}"
     return table

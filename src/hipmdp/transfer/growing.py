@@ -33,8 +33,6 @@ HELD_BACK_EVERY = 4
 """Every fourth episode of an instance is held back; of an instance with fewer, the last quarter of its rows."""
 NEWCOMER_FROM = 3
 """From this many instances on, the newest one is held back as a whole: two others can say what a family is."""
-LEAST_ROWS = 8
-"""Rows of one instance below which nothing is held back."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ def held_back(batch: Transitions) -> np.ndarray:
         episodes = np.unique(batch.episode[rows])
         if len(episodes) >= HELD_BACK_EVERY:
             mask[rows] = np.isin(batch.episode[rows], episodes[HELD_BACK_EVERY - 1 :: HELD_BACK_EVERY])
-        elif len(rows) >= LEAST_ROWS:
+        elif len(rows) > 1:
             ordered = rows[np.lexsort((batch.time[rows], batch.episode[rows]))]
             mask[ordered[-len(ordered) // 4 :]] = True
     return mask
@@ -103,7 +101,7 @@ def choose_size(batch: Transitions, config: GrowthConfig, room: Room, seed: int 
     mask = held_back(known)
     seen, rest = known.select(~mask), known.select(mask)
     if len(rest) == 0:
-        raise ValueError(f"{len(batch)} transitions are too few to hold some back: live longer episodes.")
+        raise ValueError(f"One instance with {len(batch)} transition is too little to hold some back.")
     likelihoods, errors = [], []
     for size in config.sizes:
         dynamics = fit_family(seen, size, config, room, seed, config.choice_rounds)

@@ -93,8 +93,8 @@ class Judgement(NamedTuple):
     wrong: bool
     """The model misjudged the system."""
     lost: bool
-    """Both its predictions and its policy failed: what was lived with it (against a wall, say) teaches little, and the
-    next episode is better random."""
+    """So wrong that the episode went worse than any imagined one: what was lived with it (against a wall, say) teaches
+    little, and the next episode is better random."""
 
 
 class Exploring(eqx.Module):
@@ -188,22 +188,35 @@ class Met:
         """Compare the episode with what was predicted, and its return with what was imagined."""
         if self.model is None:
             return Judgement(float("nan"), True, False)
-        dynamics = bare(self.model.need_dynamics("online"))
-        error = quality(dynamics, episode, self.latent).l2
+        family = self.model.need_dynamics("online")
+        error = quality(bare(family), episode, self.latent).l2
         if self.chance == 1:
             # It was random because the model was lost.
             return Judgement(error, True, False)
-        starts = jnp.asarray(_firsts(batch).state)
+        here, known = (self._imagined(batch, key, latents) for latents in (self.latent[None], family.latents))
+        value = float(np.sum(episode.reward, dtype=np.float64))
+        wrong = error > self.config.misjudged_factor * self.model.report["held_out_error"]
+        worse = value < self._least(here)
+        # Q was not learned for this w_b: even in imagination it does worse than on any known instance.
+        unprepared = float(np.median(here)) < self._least(known) and value < self._least(known)
+        return Judgement(error, wrong or worse or unprepared, wrong and value < float(np.min(here)))
+
+    def _imagined(self, batch: Transitions, key: PRNGKeyArray, latents: Float[Array, "some latent"]) -> np.ndarray:
+        """Returns of the policy in imagination, on `LOOKS` members with these latents in turn."""
+        assert self.model is not None
+        dynamics = bare(self.model.need_dynamics("online"))
         limits = data_limits(np.asarray(self.model.low), np.asarray(self.model.high))
+        starts = jnp.asarray(_firsts(batch).state)
         imagination = Conditioned(Imagination(dynamics, _reward(self.model, self.family), starts, limits))
         weights = dynamics.draw_weights(key, LOOKS)[:, None]
-        latents = jnp.broadcast_to(self.latent, (LOOKS, *self.latent.shape))
-        members = Perceived(Context(weights, latents), latents)
-        imagined = look(imagination, members, _policy(self.model), jax.random.split(key, LOOKS))
-        least = np.quantile(imagined, 0.25) - self.config.worse * abs(np.median(imagined))
-        wrong = error > self.config.misjudged_factor * self.model.report["held_out_error"]
-        worse = bool(np.sum(episode.reward, dtype=np.float64) < least)
-        return Judgement(error, wrong or worse, wrong and worse)
+        own = latents[jnp.arange(LOOKS, dtype=jnp.int32) % latents.shape[0]]
+        return look(
+            imagination, Perceived(Context(weights, own), own), _policy(self.model), jax.random.split(key, LOOKS)
+        )
+
+    def _least(self, imagined: np.ndarray) -> float:
+        """Below this an episode went worse than was imagined."""
+        return float(np.quantile(imagined, 0.25) - self.config.worse * abs(np.median(imagined)))
 
     def become(self, model: Model) -> None:
         """Go on with a model that was fitted with this instance as its newest."""
