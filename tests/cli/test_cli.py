@@ -67,7 +67,7 @@ def test_pretrain_and_adapt_from_files_alone(monkeypatch, capsys, tmp_path):
     quick = TransferConfig(learner=DDQNConfig(hidden=(8,), lanes=2), imagined_episodes=4, weight_draws=2)
     monkeypatch.setattr(presets, "DEFAULT", {"grid": replace(presets.DEFAULT["grid"], rounds=20, tune_rounds=10)})
     monkeypatch.setattr(presets, "PRESETS", {"default": presets.DEFAULT})
-    monkeypatch.setattr(learn, "transfer_preset", lambda name, specification: quick)
+    monkeypatch.setattr(learn, "transfer_preset", lambda name, specification, amortised=False: quick)
     batch = hipmdp.collect(hipmdp.make("grid"), ["test:0", "test:1"], episodes=2, quiet=True)
     hipmdp.save_transitions(batch, tmp_path / "batch.parquet")
     model, out = tmp_path / "models" / "grid.hipmdp", tmp_path / "run"

@@ -127,7 +127,7 @@ def _doubts(environment: Conditioned, members: Perceived, network: QNetwork, key
         lived = rollout(environment, Greedy(network), key, member)
         features = jax.vmap(inner.dynamics.features)(lived.states[:, :size], lived.actions)
         values = jax.vmap(lambda f: doubt(inner.dynamics, f, member.context.latent))(features)
-        return jnp.sum(values * lived.valid) / jnp.maximum(jnp.sum(lived.valid), 1)
+        return jnp.mean(values, where=lived.valid)
 
     return jax.vmap(one)(keys, members)
 
