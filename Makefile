@@ -59,6 +59,10 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/adapt.py --jobs $(JOBS)
 	$(BIN)/python benchmarks/adapt_speed.py
 	$(BIN)/python benchmarks/logs_speed.py
+	$(BIN)/python benchmarks/first_episode.py
+	$(BIN)/python benchmarks/amortise.py
+	$(BIN)/python benchmarks/identification.py
+	$(BIN)/python benchmarks/online.py
 
 # Resolve the newest releases that fit pyproject.toml, all extras together, and pin them.
 constraints:

@@ -16,7 +16,7 @@ from hipmdp.families.rollout import Memoryless
 from hipmdp.families.scripted import random_policy
 from hipmdp.transfer import learn
 from hipmdp.transfer.adaptive import Adaptive
-from hipmdp.transfer.amortise import _imagination, amortise, draw_members, least_certain
+from hipmdp.transfer.amortise import _imagination, _most_even, amortise, draw_members, least_certain
 from hipmdp.transfer.config import AmortiseConfig
 from hipmdp.transfer.imagination import Conditioned, Doubt, Imagination
 from tests.dynamics.toys import random_batch
@@ -192,6 +192,12 @@ def test_without_a_family_the_reward_is_learned(embedded, batch):
     """From logs alone: the head that pre-training learned."""
     learned = amortise(embedded, batch, config=AMORTISE, quiet=True)
     assert meet(learned, 1.0, episodes=1).returns[0] == 8.0
+
+
+def test_the_policy_that_is_kept_is_bad_for_nobody():
+    """The first is fastest on two of three members and stuck on the third; their scales differ by powers of ten."""
+    returns = np.array([[100.0, 1e9, -5.0], [99.0, 0.98e9, 1.0], [0.0, 0.0, 0.0]])
+    assert _most_even(returns) == 1
 
 
 def one_step(imagination, members):

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import tyro
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -146,13 +147,13 @@ def _facts(run: Run, family: str, instance: str | None, known: Instance | None) 
 
 def _table(run: Run, family: str, instance: str | None, known: Instance | None) -> Table:
     name = instance or "a drawn instance"
-    table = Table(title=f"{run.method} on {family}, {name}")
-    columns = ["episode", "its return", "model error", "greedy return after it", "success", "seconds"]
+    table = Table(title=f"{run.method} on {family}, {name}", box=box.SIMPLE_HEAD, pad_edge=False)
+    columns = ["episode", "its\nreturn", "model\nerror", "greedy\nafter it", "success", "seconds"]
     if known is not None:
-        columns.insert(2, "its score")
+        columns.insert(2, "its\nscore")
         columns.insert(5, "score")
     for column in columns:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     for i in range(len(run.returns)):
         cells = [
             str(i),

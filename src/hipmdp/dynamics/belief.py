@@ -10,6 +10,9 @@ make that rare. For a transition with standardised difference y, J_h = ∂T̂/�
 What a model misses on a new instance is more than its noise on the old ones, and alike from row to row. The misfit c is
 that factor per dimension, learned on the way: where the family does not fit, R grows, and w stays uncertain.
 
+A row whose squared error is more than 9 times the expected one (a wall that T̂ blurs) has its S widened to 9, so that it
+moves w no further than a bad row of the usual kind.
+
 For the same reason n rows tell less than n independent ones would. The filter finds w as if they were independent; how
 sure it says it is counts them 1/T (Λ₀ is the precision before the first row):
 
@@ -36,6 +39,8 @@ MISFIT_MEMORY = 200.0
 """Rows over which the misfit is averaged, later on."""
 TEMPERATURE = 30.0
 """T: at 1, HIV's 95 % intervals hold 81 % where the next episode is unlike the one before; at 100, 99 % elsewhere."""
+GATE = 9.0
+"""Squared error per dimension, in units of its expected square, beyond which a row is far out."""
 SMALLEST_MISFIT = 0.01
 """A model can be ten times as good as it expects (grid away from walls), but not perfect."""
 LARGEST_SURPRISE = 25.0
@@ -112,8 +117,11 @@ class Filter(eqx.Module):
         means, slopes = self._linear(features, belief.mean)
         inner = jnp.einsum("hdi,hij,hej->hde", slopes, belief.covariance, slopes)
         total = inner + jnp.diag(belief.misfit * base)[None]
-        factor = jnp.linalg.cholesky(total)
         error = target[None] - means
+        # A row that is far out under a hypothesis counts as if S were wider there: walls must not move w.
+        far = jnp.einsum("hd,hd->h", error, jnp.linalg.solve(total, error[..., None])[..., 0])
+        total = total * jnp.maximum(far / (GATE * error.shape[1]), 1)[:, None, None]
+        factor = jnp.linalg.cholesky(total)
         white = jax.vmap(lambda f, e: jax.scipy.linalg.solve_triangular(f, e, lower=True))(factor, error)
         cross = jnp.einsum("hdi,hij->hdj", slopes, belief.covariance)
         half = jax.vmap(lambda f, c: jax.scipy.linalg.solve_triangular(f, c, lower=True))(factor, cross)

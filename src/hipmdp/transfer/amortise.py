@@ -23,7 +23,6 @@ from hipmdp.dynamics.pretrain import instance_rows
 from hipmdp.families import FAMILIES, make
 from hipmdp.families.family import AbstractFamily
 from hipmdp.families.rollout import rollout
-from hipmdp.transfer.blind import best_by_rank
 from hipmdp.transfer.config import AmortiseConfig, amortise_preset
 from hipmdp.transfer.imagination import Conditioned, Context, Doubt, Imagination, Perceived, data_limits
 from hipmdp.transfer.model import Model
@@ -81,7 +80,17 @@ def amortise(
         table.append(returns)
         progress.show(goal, f"(median imagined return {np.median(returns):.4g})")
     progress.close()
-    return replace(model, method="amortised", policy=networks[best_by_rank(np.asarray(table))])
+    return replace(model, method="amortised", policy=networks[_most_even(np.asarray(table))])
+
+
+def _most_even(returns: np.ndarray) -> int:
+    """The row of (policies, members) with the highest mean, each member's returns scaled to [0, 1] over the policies.
+
+    Returns of members differ by powers of ten. Ranks would cure that too, but prefer a policy that is a little faster on
+    most and gets stuck on one.
+    """
+    low, high = returns.min(axis=0), returns.max(axis=0)
+    return int(np.argmax(np.mean((returns - low) / np.maximum(high - low, 1e-9), axis=1)))
 
 
 def _imagination(

@@ -92,7 +92,7 @@ class AmortiseConfig:
 
 AMORTISE: dict[str, AmortiseConfig] = {
     # Between the two known latents there is nothing.
-    "grid": AmortiseConfig(episodes=3000, member_spread=0.05, perception_error=0.05, looks_per_latent=16),
+    "grid": AmortiseConfig(episodes=4000, member_spread=0.05, perception_error=0.05, looks_per_latent=64),
     "acrobot": AmortiseConfig(episodes=3000),
     # Twelve latents, each of which matters.
     "hiv": AmortiseConfig(episodes=6000, pools=30, member_spread=0.35, perception_error=0.1),

@@ -199,7 +199,7 @@ class Met:
         worse = value < self._least(here)
         # Q was not learned for this w_b: even in imagination it does worse than on any known instance.
         unprepared = float(np.median(here)) < self._least(known) and value < self._least(known)
-        return Judgement(error, wrong or worse or unprepared, wrong and value < float(np.min(here)))
+        return Judgement(error, wrong or worse or unprepared, wrong and worse and value < float(np.min(here)))
 
     def _imagined(self, batch: Transitions, key: PRNGKeyArray, latents: Float[Array, "some latent"]) -> np.ndarray:
         """Returns of the policy in imagination, on `LOOKS` members with these latents in turn."""
