@@ -86,8 +86,8 @@ def amortise(
 def _most_even(returns: np.ndarray) -> int:
     """The row of (policies, members) with the highest mean, each member's returns scaled to [0, 1] over the policies.
 
-    Returns of members differ by powers of ten. Ranks would cure that too, but prefer a policy that is a little faster on
-    most and gets stuck on one.
+    Returns of members differ by powers of ten. Ranks would cure that too, but prefer a policy that is a little faster
+    on most and gets stuck on one.
     """
     low, high = returns.min(axis=0), returns.max(axis=0)
     return int(np.argmax(np.mean((returns - low) / np.maximum(high - low, 1e-9), axis=1)))
