@@ -20,6 +20,7 @@ from hipmdp.transfer.blind import train_blind
 from hipmdp.transfer.collect import collect
 from hipmdp.transfer.learn import learn_policy
 from hipmdp.transfer.model import Model
+from hipmdp.transfer.online import OnlineRun, online
 from hipmdp.transfer.outlook import outlook
 from hipmdp.transfer.pretrain import LatentIgnoredWarning, pretrain
 from hipmdp.transfer.recognise import recognise
@@ -37,6 +38,7 @@ __all__ = [
     "LeftOutWarning",
     "LogColumns",
     "Model",
+    "OnlineRun",
     "Run",
     "Specification",
     "Step",
@@ -50,6 +52,7 @@ __all__ = [
     "load",
     "load_transitions",
     "make",
+    "online",
     "outlook",
     "pretrain",
     "read_logs",

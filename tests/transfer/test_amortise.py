@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hipmdp
+from hipmdp.control import learner
 from hipmdp.control.network import QNetwork
 from hipmdp.dynamics.belief import new_filter
 from hipmdp.families.play import play, play_lives
@@ -219,6 +220,24 @@ def test_imagination_is_cut_where_functions_disagree_more_than_the_data_support(
         )
         assert bool(one_step(imagination, members).cut) is cut
     assert _imagination(embedded, batch, CORRIDOR, AMORTISE, 0).doubt is None
+
+
+def test_an_episode_that_restarts_keeps_its_own_w(embedded, batch):
+    """Where another member has been: its s, not its w."""
+    members = draw_members(embedded.dynamics, AMORTISE, jax.random.key(0))
+    environment = Conditioned(_imagination(embedded, batch, CORRIDOR, AMORTISE, 0))
+    first, second = (jax.tree.map(lambda leaf, i=i: leaf[i], members) for i in (0, 1))
+    there = environment.reset(jax.random.key(0), first)
+    again = environment.restarted(there, second)
+    np.testing.assert_array_equal(again[:1], there[:1])
+    np.testing.assert_array_equal(again[1:], second.perceived)
+    config = replace(LEARNER, restart_share=1.0, epsilon_decay=1.0)
+    network = QNetwork(jnp.zeros(3, jnp.float32), jnp.ones(3, jnp.float32), 2, (4,), key=jax.random.key(0))
+    state = learner.init(network, config, 1000, jax.random.key(1))
+    state, _ = learner.run_ticks(config, environment, members, state, 40, 20)
+    kept = np.asarray(state.replay.items.state)[: int(state.replay.size)]
+    known = {tuple(row) for row in np.asarray(members.perceived).tolist()}
+    assert {tuple(row) for row in kept[:, 1:].tolist()} == known
 
 
 def test_members_of_least_certainty_are_half_of_those_drawn(model, embedded, batch):

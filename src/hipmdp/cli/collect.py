@@ -43,7 +43,7 @@ def collect(
     """
     directory = out or Path(f"{family.replace(':', '.')}-batch")
     options = {} if sd is None else {"sd": sd}
-    batch = run_collect(make(family, **options), _parse(instances), episodes, seed, preset, directory, jobs)
+    batch = run_collect(make(family, **options), named_instances(instances), episodes, seed, preset, directory, jobs)
     path = directory / "batch.parquet"
     save_transitions(batch, path)
     table = Table(title=f"{len(batch)} transitions in {path}")
@@ -61,7 +61,7 @@ def collect(
     Console().print(table)
 
 
-def _parse(text: str) -> Any:
+def named_instances(text: str) -> Any:
     """`5`, `train`, or `test:3,test:4`."""
     if text.isdigit():
         return int(text)

@@ -8,7 +8,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from hipmdp.cli.collect import _parse
+from hipmdp.cli.collect import named_instances
 from hipmdp.cli.output import say, write_json
 from hipmdp.data.parquet import save_transitions
 from hipmdp.families import make
@@ -49,7 +49,7 @@ def online(
         json_: File for the same numbers as JSON.
     """
     system = make(family, **({} if sd is None else {"sd": sd}))
-    run = run_online(system, _parse(instances), episodes, seed, out)
+    run = run_online(system, named_instances(instances), episodes, seed, out)
     console = Console()
     console.print(_table(run, system.name))
     if out is not None:

@@ -109,7 +109,7 @@ def act(
     context = jax.tree.map(lambda leaf: leaf[episode % count], contexts)
     fresh = jax.vmap(environment.reset)(jax.random.split(reset_key, config.lanes), context)
     if config.restart_share > 0:
-        fresh = _restart(config, jax.random.fold_in(reset_key, 1), state.replay, fresh)
+        fresh = _restart(config, environment, jax.random.fold_in(reset_key, 1), state.replay, fresh, context)
     before = jnp.where(begin[:, None], fresh, lanes.state)
     time = jnp.where(begin, 0, lanes.time)
 
@@ -141,13 +141,24 @@ def _over_lanes(function: Any, *arguments: Any) -> Any:
 
 
 def _restart(
-    config: DDQNConfig, key: PRNGKeyArray, replay: replays.Replay, fresh: Float[Array, "lanes state"]
+    config: DDQNConfig,
+    environment: Environment,
+    key: PRNGKeyArray,
+    replay: replays.Replay,
+    fresh: Float[Array, "lanes state"],
+    context: Any,
 ) -> Float[Array, "lanes state"]:
-    """Put a share of the new episodes where some episode has been before."""
+    """Put a share of the new episodes where some episode has been before.
+
+    An environment whose states hold something of their context says what becomes of that (`restarted`).
+    """
     share_key, row_key = jax.random.split(key)
     chosen = jax.random.uniform(share_key, (config.lanes,)) < config.restart_share
     row = jax.random.randint(row_key, (config.lanes,), 0, jnp.maximum(replay.size, 1), jnp.int32)
-    return jnp.where((chosen & (replay.size > 0))[:, None], replay.items.state[row], fresh)
+    again = replay.items.state[row]
+    if hasattr(environment, "restarted"):
+        again = jax.vmap(environment.restarted)(again, context)
+    return jnp.where((chosen & (replay.size > 0))[:, None], again, fresh)
 
 
 def update(config: DDQNConfig, state: LearnerState) -> LearnerState:

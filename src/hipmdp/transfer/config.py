@@ -98,7 +98,7 @@ AMORTISE: dict[str, AmortiseConfig] = {
     "hiv": AmortiseConfig(episodes=6000, pools=30, member_spread=0.35, perception_error=0.1),
 }
 AMORTISE_LEARNERS: dict[str, dict[str, Any]] = {
-    "grid": {"hidden": (128, 128), "restart_share": 0.5, "epsilon_decay": 0.998, "epsilon_floor": 0.05},
+    "grid": {"hidden": (128, 128), "epsilon_decay": 0.998, "epsilon_floor": 0.05},
     "acrobot": {"hidden": (128, 128), "epsilon_decay": 0.997, "epsilon_floor": 0.02},
     "hiv": {"hidden": (256, 256), "batch_size": 128, "minibatches": 2, "epsilon_decay": 0.99, "epsilon_floor": 0.02},
 }

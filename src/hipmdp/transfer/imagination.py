@@ -111,6 +111,11 @@ class Conditioned(eqx.Module):
         """A first state, and w."""
         return jnp.concatenate([self.imagination.reset(key, theta.context), theta.perceived])
 
+    def restarted(self, state: Float[Array, " conditioned"], theta: Perceived) -> Float[Array, " conditioned"]:
+        """Where another member has been, with the w of this one."""
+        size = self.imagination.dynamics.specification.state_size
+        return jnp.concatenate([state[:size], theta.perceived])
+
     def step(
         self, key: PRNGKeyArray, state: Float[Array, " conditioned"], action: Int[Array, ""], theta: Perceived
     ) -> Step:
