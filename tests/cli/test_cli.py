@@ -93,7 +93,8 @@ def test_pretrain_and_adapt_from_files_alone(monkeypatch, capsys, tmp_path):
 def test_a_model_of_every_family_comes_with_the_package(name):
     model = hipmdp.load(name)
     assert model.specification == hipmdp.make(name).specification
-    assert model.method == "embedded"
+    assert model.method == "amortised"
+    assert model.policy.centre.shape[0] == model.specification.state_size + model.dynamics.config.latent_size
     assert model.reward_head is not None
 
 
@@ -130,6 +131,8 @@ def test_ctrl_c_ends_soon_and_leaves_what_was_done(tmp_path):
         "from hipmdp.cli import main; main()",
         "adapt",
         "grid",
+        "--method",
+        "embedded",
         "--out",
         str(tmp_path),
     ]
