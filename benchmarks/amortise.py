@@ -33,12 +33,16 @@ NAME, PATIENTS = "hiv-train32-150", range(10, 20)
 CURIOSITIES = (0.0, 0.1, 0.3, 1.0)
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": ({}, {}),
+    "first settings: 4,000 episodes, mini-batches of 50, members within 0.5": (
+        {"episodes": 4000, "pools": 20, "member_spread": 0.5, "perception_error": 0.2},
+        {"batch_size": 50},
+    ),
     "cut where functions disagree": ({"doubt_quantile": 0.99}, {}),
     "branch from visited states": ({}, {"restart_share": 0.5}),
     "least certain members": ({"least_certain": True}, {}),
     "members near training latents": ({"member_spread": 0.25}, {}),
     "members at training latents": ({"member_spread": 0.0, "perception_error": 0.1}, {}),
-    "twice the episodes": ({"episodes": 8000, "pools": 40}, {}),
+    "twice the episodes": ({"episodes": 12_000, "pools": 60}, {}),
     "twice the updates": ({}, {"minibatches": 4}),
 }
 """Settings of `AmortiseConfig` and of its learner."""
