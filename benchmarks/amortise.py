@@ -38,6 +38,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"batch_size": 50},
     ),
     "cut where functions disagree": ({"doubt_quantile": 0.99}, {}),
+    "cut where they disagree more than on any row of the batch": ({"doubt_quantile": 1.0}, {}),
     "branch from visited states": ({}, {"restart_share": 0.5}),
     "least certain members": ({"least_certain": True}, {}),
     "members near training latents": ({"member_spread": 0.25}, {}),

@@ -1,6 +1,7 @@
 """The belief about w_b: exact where T̂ is linear in w, narrower with data, honest about systems unlike those seen."""
 
 from dataclasses import replace
+from functools import cache
 
 import equinox as eqx
 import jax
@@ -19,9 +20,11 @@ from hipmdp.dynamics.scaling import Scaling
 from tests.dynamics.toys import toy_specification
 
 NOISE = 0.25
+THREE = ((1.0, 0.0), (-1.0, 2.0), (0.5, -1.0))
 
 
-def linear_dynamics(latents, noise=NOISE):
+@cache
+def linear_dynamics(latents=THREE, noise=NOISE):
     """wᵀ T̂(s, a): linear in w, so that the filter has a known answer."""
     specification = toy_specification(states=2)
     config = DynamicsConfig(role=LatentRole.LINEAR, hidden=(4,), latent_size=2)
@@ -34,7 +37,7 @@ def linear_dynamics(latents, noise=NOISE):
         lambda d: (d.latents, d.log_noise, d.posterior.rho),
         dynamics,
         (
-            jnp.asarray(latents, jnp.float32),
+            jnp.asarray(np.reshape(latents, (-1, 2)), jnp.float32),
             jnp.full(2, np.log(noise), jnp.float32),
             jnp.full_like(dynamics.posterior.rho, -60.0),
         ),
@@ -46,13 +49,24 @@ def rows(dynamics, latent, count, seed=0, noise=NOISE):
     rng = np.random.default_rng(seed)
     state = jnp.asarray(rng.normal(size=(count, 2)), jnp.float32)
     action = jnp.zeros(count, jnp.int32)
-    features = jax.vmap(dynamics.features)(state, action)
-    mean = jax.vmap(dynamics.change, in_axes=(None, 0, None))(dynamics.posterior.mean, features, latent)
-    return state, action, mean + jnp.asarray(rng.normal(0, np.sqrt(noise), (count, 2)), jnp.float32), features
+    mean, slope = means(dynamics, state, action, latent)
+    return state, action, mean + jnp.asarray(rng.normal(0, np.sqrt(noise), (count, 2)), jnp.float32), slope
 
 
 @eqx.filter_jit
-def follow(filter_, state, action, change):
+def means(dynamics, state, action, latent):
+    """T̂ and ∂T̂/∂w of every row."""
+
+    def one(state, action):
+        told = lambda w: dynamics.change(dynamics.posterior.mean, dynamics.features(state, action), w)
+        return told(latent), jax.jacfwd(told)(latent)
+
+    return jax.vmap(one)(state, action)
+
+
+def along(filter_, state, action, change):
+    """The belief after every row."""
+
     def body(belief, row):
         belief = filter_.update(belief, *row)
         return belief, belief
@@ -60,26 +74,29 @@ def follow(filter_, state, action, change):
     return jax.lax.scan(body, filter_.start, (state, action, change))[1]
 
 
+follow = eqx.filter_jit(along)
+
+
+def final(beliefs, row=-1):
+    """The belief after one of the rows."""
+    return type(beliefs)(*(jnp.asarray(np.asarray(leaf)[row]) for leaf in beliefs))
+
+
 @pytest.fixture
-def one_hypothesis(monkeypatch):
-    """The prior alone, and the noise taken as known."""
+def follow_one(monkeypatch):
+    """The noise taken as known; a program of its own, as it has those settings inside."""
     monkeypatch.setattr(beliefs, "MISFIT_ROWS", 1e30)
     monkeypatch.setattr(beliefs, "MISFIT_MEMORY", 1e30)
-    jax.clear_caches()
-    yield 1
-    jax.clear_caches()
+    return eqx.filter_jit(along)
 
 
-def test_where_the_model_is_linear_the_posterior_is_the_exact_one(one_hypothesis):
+def test_where_the_model_is_linear_the_posterior_is_the_exact_one(follow_one):
     """Bayesian linear regression: Λ = Σ_w⁻¹ + Σ J ᵀJ/σ², μ = Λ⁻¹ (Σ_w⁻¹ μ_w + Σ Jᵀ y/σ²)."""
-    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
-    told = new_filter(dynamics, jax.random.key(1), hypotheses=one_hypothesis)
-    state, action, change, features = rows(dynamics, jnp.asarray([0.8, -0.4], jnp.float32), 12)
-    belief = jax.tree.map(lambda leaf: leaf[-1], follow(told, state, action, change))
+    dynamics = linear_dynamics()
+    told = new_filter(dynamics, jax.random.key(1), hypotheses=1)
+    state, action, change, slope = rows(dynamics, jnp.asarray([0.8, -0.4], jnp.float32), 12)
+    belief = final(follow_one(told, state, action, change))
     prior: Gaussian = dynamics.latent_prior
-    slope = jax.vmap(
-        lambda f: jax.jacfwd(lambda w: dynamics.change(dynamics.posterior.mean, f, w))(jnp.zeros(2, jnp.float32))
-    )(features)
     slopes = np.asarray(slope, np.float64)
     precision = np.diag(1 / np.asarray(prior.variance, np.float64)) + np.einsum("ndi,ndj->ij", slopes, slopes) / NOISE
     pull = (
@@ -92,23 +109,23 @@ def test_where_the_model_is_linear_the_posterior_is_the_exact_one(one_hypothesis
 
 
 def test_the_width_falls_as_data_come_and_the_truth_is_found():
-    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
+    dynamics = linear_dynamics()
     told = new_filter(dynamics, jax.random.key(1))
     truth = jnp.asarray([-0.9, 1.8], jnp.float32)
-    along = follow(told, *rows(dynamics, truth, 200)[:3])
-    spread = np.asarray(jax.vmap(lambda b: b.spread)(along)).mean(axis=1)
+    beliefs_ = follow(told, *rows(dynamics, truth, 200)[:3])
+    spread = np.asarray(jax.jit(jax.vmap(lambda b: b.spread))(beliefs_)).mean(axis=1)
     assert spread[0] > spread[20] > spread[199]
-    last = jax.tree.map(lambda leaf: leaf[-1], along)
+    last = final(beliefs_)
     assert np.all(np.abs(np.asarray(last.best - truth)) < 4 * np.asarray(last.spread))
     assert float(jnp.exp(jax.nn.logsumexp(last.log_weight))) == pytest.approx(1, abs=1e-5)
 
 
-def test_rows_count_for_less_in_how_sure_it_is(one_hypothesis, monkeypatch):
+def test_rows_count_for_less_in_how_sure_it_is(follow_one, monkeypatch):
     """P̄ = (Λ₀ + (P⁻¹ − Λ₀)/T)⁻¹; before the first row it is the prior."""
-    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
-    told = new_filter(dynamics, jax.random.key(1), hypotheses=one_hypothesis)
+    dynamics = linear_dynamics()
+    told = new_filter(dynamics, jax.random.key(1), hypotheses=1)
     np.testing.assert_allclose(told.start.tempered[0], np.diag(dynamics.latent_prior.variance), rtol=1e-5)
-    belief = jax.tree.map(lambda leaf: leaf[-1], follow(told, *rows(dynamics, jnp.ones(2, jnp.float32), 30)[:3]))
+    belief = final(follow_one(told, *rows(dynamics, jnp.ones(2, jnp.float32), 30)[:3]))
     before, now = np.linalg.inv(np.asarray(told.start.covariance[0])), np.linalg.inv(np.asarray(belief.covariance[0]))
     expected = np.linalg.inv(before + (now - before) / beliefs.TEMPERATURE)
     np.testing.assert_allclose(np.asarray(belief.tempered[0]), expected, rtol=1e-3, atol=1e-5)
@@ -118,44 +135,44 @@ def test_rows_count_for_less_in_how_sure_it_is(one_hypothesis, monkeypatch):
 
 def test_intervals_hold_what_they_promise_even_if_the_noise_is_larger_than_expected():
     """Nine times the noise: after some rows the misfit is nine, and 95 % intervals hold 95 %."""
-    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
+    dynamics = linear_dynamics()
     told = new_filter(dynamics, jax.random.key(1))
     state, action, change, _ = rows(dynamics, jnp.asarray([0.3, 0.5], jnp.float32), 900, noise=9 * NOISE)
-    belief = jax.tree.map(lambda leaf: leaf[499], follow(told, state, action, change))
+    belief = final(follow(told, state, action, change), 499)
     assert 6 < float(jnp.mean(belief.misfit)) < 12
-    predictions = jax.vmap(lambda s, a: told.predict(belief, s, a))(state[500:], action[500:])
+    predictions = jax.jit(jax.vmap(lambda s, a: told.predict(belief, s, a)))(state[500:], action[500:])
     ratio = np.abs(np.asarray(change[500:] - predictions.mean)) / np.sqrt(np.asarray(predictions.variance))
     assert 0.92 < np.mean(ratio < 1.96) < 0.98
 
 
 def test_a_system_unlike_those_seen_stays_uncertain():
     """The same rows with differences that no w explains: the belief is wider than for a member of the family."""
-    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]], noise=0.001)
+    dynamics = linear_dynamics(noise=0.001)
     told = new_filter(dynamics, jax.random.key(1))
     state, action, change, _ = rows(dynamics, jnp.asarray([0.3, 0.5], jnp.float32), 200, noise=0.001)
     strange = 5 * jnp.sin(7 * state) * jnp.asarray([[1.0, -1.0]])
-    ours, theirs = (jax.tree.map(lambda leaf: leaf[-1], follow(told, state, action, c)) for c in (change, strange))
+    ours, theirs = (final(follow(told, state, action, c)) for c in (change, strange))
     assert np.all(np.asarray(theirs.spread) > 1.5 * np.asarray(ours.spread))
     assert float(jnp.mean(theirs.misfit)) > 5
 
 
-def test_information_is_the_fall_of_entropy(one_hypothesis):
+def test_information_is_the_fall_of_entropy(follow_one):
     """For one Gaussian and a linear model, I(a) is ½ log |P| / |P'| whatever comes."""
-    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
-    told = new_filter(dynamics, jax.random.key(1), hypotheses=one_hypothesis)
+    dynamics = linear_dynamics()
+    told = new_filter(dynamics, jax.random.key(1), hypotheses=1)
     state, action, change, _ = rows(dynamics, jnp.asarray([0.8, -0.4], jnp.float32), 3)
-    belief, gain = told.start, told.information(told.start, state[0])
-    after = told.update(belief, state[0], action[0], change[0])
-    fall = 0.5 * (jnp.linalg.slogdet(belief.covariance[0])[1] - jnp.linalg.slogdet(after.covariance[0])[1])
-    np.testing.assert_allclose(np.asarray(gain), np.asarray([fall]), rtol=1e-3)
+    gain = eqx.filter_jit(lambda told, s: told.information(told.start, s))(told, state[0])
+    after = final(follow_one(told, state, action, change), 0)
+    before, now = (np.linalg.slogdet(np.asarray(b.covariance[0], np.float64))[1] for b in (told.start, after))
+    np.testing.assert_allclose(np.asarray(gain), [0.5 * (before - now)], rtol=1e-3)
 
 
 def test_a_state_that_is_not_finite_teaches_nothing():
-    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0]])
+    dynamics = linear_dynamics(THREE[:2])
     told = new_filter(dynamics, jax.random.key(1))
-    state = jnp.zeros(2, jnp.float32)
-    after = told.update(told.start, state, jnp.zeros((), jnp.int32), jnp.asarray([jnp.nan, 0.0], jnp.float32))
-    for new, old in zip(jax.tree.leaves(after), jax.tree.leaves(told.start), strict=True):
+    state, change = np.zeros((1, 2), np.float32), np.asarray([[np.nan, 0.0]], np.float32)
+    after = follow(told, jnp.asarray(state), jnp.zeros(1, jnp.int32), jnp.asarray(change))
+    for new, old in zip(jax.tree.leaves(final(after)), jax.tree.leaves(told.start), strict=True):
         np.testing.assert_array_equal(np.asarray(new), np.asarray(old))
 
 
@@ -163,11 +180,11 @@ def test_a_state_that_is_not_finite_teaches_nothing():
 @given(scale=st.floats(1e-3, 1e4), seed=st.integers(0, 1000))
 def test_beliefs_stay_proper(scale, seed):
     """However wild the differences: weights sum to one, covariances are symmetric with positive diagonals."""
-    dynamics = linear_dynamics([[1.0, 0.0], [-1.0, 2.0], [0.5, -1.0]])
+    dynamics = linear_dynamics()
     told = new_filter(dynamics, jax.random.key(1))
     rng = np.random.default_rng(seed)
     state, change = (jnp.asarray(rng.normal(0, s, (20, 2)), jnp.float32) for s in (1.0, scale))
-    belief = jax.tree.map(lambda leaf: leaf[-1], follow(told, state, jnp.zeros(20, jnp.int32), change))
+    belief = final(follow(told, state, jnp.zeros(20, jnp.int32), change))
     assert all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(belief))
     assert float(jnp.sum(jnp.exp(belief.log_weight))) == pytest.approx(1, abs=1e-3)
     covariance = np.asarray(belief.covariance)
@@ -177,8 +194,8 @@ def test_beliefs_stay_proper(scale, seed):
 
 def test_few_training_instances_give_few_hypotheses():
     """With two: the prior and the two. With none (a model that was never trained): the prior."""
-    assert new_filter(linear_dynamics([[1.0, 0.0], [-1.0, 2.0]]), jax.random.key(0)).start.mean.shape == (3, 2)
-    assert new_filter(linear_dynamics(np.zeros((0, 2))), jax.random.key(0)).start.mean.shape == (1, 2)
-    many = linear_dynamics(np.random.default_rng(0).normal(size=(40, 2)))
+    assert new_filter(linear_dynamics(THREE[:2]), jax.random.key(0)).start.mean.shape == (3, 2)
+    assert new_filter(linear_dynamics(()), jax.random.key(0)).start.mean.shape == (1, 2)
+    many = linear_dynamics(tuple(map(tuple, np.random.default_rng(0).normal(size=(40, 2)))))
     assert new_filter(many, jax.random.key(0)).start.mean.shape == (beliefs.HYPOTHESES, 2)
     assert replace(many.config, latent_size=2) == many.config

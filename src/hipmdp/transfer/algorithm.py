@@ -111,11 +111,12 @@ class Algorithm:
         capacity = (imagined if self.imagines else self.episodes) * self.family.horizon
         dynamics, belief = self.model.dynamics, None
         latent = None if dynamics is None else self._first_latent(dynamics)
-        network = self.model.new_network(learner, self.key(NETWORK))
         if self.method.amortised:
             belief, capacity = self.filter.start, capacity if self.imagines else 1
             latent = belief.best
             network = self.conditioned.at(latent)
+        else:
+            network = self.model.new_network(learner, self.key(NETWORK))
         student = new_student(network, learner, capacity, self.key(LEARNER))
         theta = {k: float(v) for k, v in self.theta._asdict().items()}
         return Meeting(student, dynamics, latent, no_rows(self.family.specification, {0: theta}), belief)
