@@ -1,7 +1,7 @@
 """The belief about w_b: exact where T̂ is linear in w, narrower with data, honest about systems unlike those seen."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import equinox as eqx
 import jax
@@ -58,7 +58,8 @@ def means(dynamics, state, action, latent):
     """T̂ and ∂T̂/∂w of every row."""
 
     def one(state, action):
-        told = lambda w: dynamics.change(dynamics.posterior.mean, dynamics.features(state, action), w)
+        features = dynamics.features(state, action)
+        told = partial(dynamics.change, dynamics.posterior.mean, features)
         return told(latent), jax.jacfwd(told)(latent)
 
     return jax.vmap(one)(state, action)

@@ -18,9 +18,9 @@ from hipmdp.families.rollout import Memoryless
 from hipmdp.families.scripted import random_policy
 from hipmdp.transfer import learn
 from hipmdp.transfer.adaptive import Adaptive
-from hipmdp.transfer.amortise import _imagination, _most_even, amortise, draw_members, least_certain
+from hipmdp.transfer.amortise import _imagination, _most_even, amortise, draw_members
 from hipmdp.transfer.config import AmortiseConfig
-from hipmdp.transfer.imagination import Conditioned, Doubt, Imagination
+from hipmdp.transfer.imagination import Conditioned
 from tests.dynamics.toys import random_batch
 from tests.transfer.corridor import BOTH, CORRIDOR, DYNAMICS, LEARNER, TRANSFER
 
@@ -184,7 +184,9 @@ def test_bad_input_is_one_sentence(model, embedded, batch):
     with pytest.raises(ValueError, match="needs a reward"):
         amortise(replace(embedded, reward_head=None), batch, config=AMORTISE)
     with pytest.raises(ValueError, match="learned latents"):
-        amortise(replace(embedded, oracle=oracle_latents(dict(enumerate(BOTH)))), batch, config=AMORTISE, family=CORRIDOR)
+        amortise(
+            replace(embedded, oracle=oracle_latents(dict(enumerate(BOTH)))), batch, config=AMORTISE, family=CORRIDOR
+        )
 
 
 def test_without_a_family_the_reward_is_learned(embedded, batch):
@@ -199,31 +201,10 @@ def test_the_policy_that_is_kept_is_bad_for_nobody():
     assert _most_even(returns) == 1
 
 
-def one_step(imagination, members):
-    state = imagination.reset(jax.random.key(0), jax.tree.map(lambda leaf: leaf[0], members.context))
-    context = jax.tree.map(lambda leaf: leaf[0], members.context)
-    return eqx.filter_jit(imagination.step)(jax.random.key(1), state, jnp.zeros((), jnp.int32), context)
-
-
-def test_imagination_is_cut_where_functions_disagree_more_than_the_data_support(embedded, batch):
-    """The limit is a quantile of the batch's own rows: below all of them everything is cut, above none is."""
-    members = draw_members(embedded.dynamics, AMORTISE, jax.random.key(0))
-    for quantile, limit, cut in ((0.5, 0.0, True), (0.5, np.inf, False)):
-        config = replace(AMORTISE, doubt_quantile=quantile)
-        imagination = _imagination(embedded, batch, CORRIDOR, config, 0)
-        assert 0 < float(imagination.doubt.limit) < np.inf
-        doubt = Doubt(imagination.doubt.weights, jnp.asarray(limit, jnp.float32))
-        imagination = Imagination(
-            imagination.dynamics, imagination.reward, imagination.starts, imagination.limits, doubt
-        )
-        assert bool(one_step(imagination, members).cut) is cut
-    assert _imagination(embedded, batch, CORRIDOR, AMORTISE, 0).doubt is None
-
-
 def test_an_episode_that_restarts_keeps_its_own_w(embedded, batch):
     """Where another member has been: its s, not its w."""
     members = draw_members(embedded.dynamics, AMORTISE, jax.random.key(0))
-    environment = Conditioned(_imagination(embedded, batch, CORRIDOR, AMORTISE, 0))
+    environment = Conditioned(_imagination(embedded, batch, CORRIDOR, 0))
     first, second = (jax.tree.map(lambda leaf, i=i: leaf[i], members) for i in (0, 1))
     there = environment.reset(jax.random.key(0), first)
     again = environment.restarted(there, second)
@@ -236,14 +217,3 @@ def test_an_episode_that_restarts_keeps_its_own_w(embedded, batch):
     kept = np.asarray(state.replay.items.state)[: int(state.replay.size)]
     known = {tuple(row) for row in np.asarray(members.perceived).tolist()}
     assert {tuple(row) for row in kept[:, 1:].tolist()} == known
-
-
-def test_members_of_least_certainty_are_half_of_those_drawn(model, embedded, batch):
-    config = replace(AMORTISE, least_certain=True)
-    members = draw_members(embedded.dynamics, config, jax.random.key(0))
-    assert members.perceived.shape[0] == 2 * AMORTISE.members
-    environment = Conditioned(_imagination(embedded, batch, CORRIDOR, config, 0))
-    kept = least_certain(environment, members, model.policy, jax.random.key(1))
-    assert kept.perceived.shape[0] == AMORTISE.members
-    everybody = {tuple(row) for row in np.asarray(members.perceived).tolist()}
-    assert {tuple(row) for row in np.asarray(kept.perceived).tolist()} <= everybody

@@ -21,8 +21,8 @@ from hipmdp.study.store import Outcome
 from hipmdp.study.summary import summary_table
 
 METHODS = ["embedded", "average", "scratch", "model_free"]
-EPISODES, TRAINING_EPISODES = 2, 500
-SMALL = Variant("demo", dynamics=(("rounds", 8000),), transfer=(("imagined_episodes", 600), ("retunings", 0)))
+EPISODES, TRAINING_EPISODES = 2, 200
+SMALL = Variant("demo", dynamics=(("rounds", 5000),), transfer=(("imagined_episodes", 400), ("retunings", 0)))
 """What the demo leaves out to be done in minutes."""
 INTRODUCTION = """\
 There are two kinds of a robot on a plane. Four commands move the one as named

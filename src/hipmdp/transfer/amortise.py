@@ -7,24 +7,20 @@ to train: infer w, act, infer again.
 
 from dataclasses import replace
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hipmdp.control import learner
-from hipmdp.control.evaluate import Greedy
 from hipmdp.control.network import QNetwork
 from hipmdp.control.train import copied, finished
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.model import Dynamics
-from hipmdp.dynamics.pretrain import instance_rows
 from hipmdp.families import FAMILIES, make
 from hipmdp.families.family import AbstractFamily
-from hipmdp.families.rollout import rollout
 from hipmdp.transfer.config import AmortiseConfig, amortise_preset
-from hipmdp.transfer.imagination import Conditioned, Context, Doubt, Imagination, Perceived, data_limits
+from hipmdp.transfer.imagination import Conditioned, Context, Imagination, Perceived, data_limits
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.progress import Progress
 from hipmdp.transfer.rewards import AbstractReward, GivenReward, LearnedReward
@@ -32,8 +28,6 @@ from hipmdp.transfer.simulate import look
 
 STARTS = 256
 """First states of the batch that imagination knows."""
-DOUBT_DRAWS, DOUBT_ROWS = 4, 4096
-"""Weight draws whose disagreement is doubt, and rows of the batch that say how much of it is usual."""
 
 
 def amortise(
@@ -59,7 +53,7 @@ def amortise(
     settings = config or amortise_preset(preset, model.specification)
     key = jax.random.key(seed)
     network_key, learner_key, pool_key, look_key = jax.random.split(key, 4)
-    environment = Conditioned(_imagination(model, batch, family, settings, seed))
+    environment = Conditioned(_imagination(model, batch, family, seed))
     network = _new_network(model, dynamics, settings, network_key)
     capacity = min(settings.episodes * model.specification.horizon, settings.capacity)
     state = learner.init(network, settings.learner, capacity, learner_key)
@@ -71,8 +65,6 @@ def amortise(
     for pool in range(settings.pools):
         goal = settings.episodes * (pool + 1) // settings.pools
         contexts = draw_members(dynamics, settings, jax.random.fold_in(pool_key, pool))
-        if settings.least_certain:
-            contexts = least_certain(environment, contexts, state.target, jax.random.fold_in(look_key, pool))
         while not finished(state, goal):
             state, _ = learner.run_ticks(settings.learner, environment, contexts, state, goal, ticks)
         returns = look(environment, judged, state.target, keys)
@@ -93,52 +85,13 @@ def _most_even(returns: np.ndarray) -> int:
     return int(np.argmax(np.mean((returns - low) / np.maximum(high - low, 1e-9), axis=1)))
 
 
-def _imagination(
-    model: Model, batch: Transitions, family: AbstractFamily | None, config: AmortiseConfig, seed: int
-) -> Imagination:
+def _imagination(model: Model, batch: Transitions, family: AbstractFamily | None, seed: int) -> Imagination:
     first = batch.state[batch.time == 0]
     chosen = np.random.default_rng(seed).permutation(len(first))[:STARTS]
     limits = data_limits(np.asarray(model.low), np.asarray(model.high))
     dynamics = model.need_dynamics("amortise")
     starts = jnp.asarray(first[np.sort(chosen)], jnp.float32)
-    doubt = _doubt(dynamics, batch, config, seed) if config.doubt_quantile > 0 or config.least_certain else None
-    return Imagination(dynamics, _reward(model, family), starts, limits, doubt)
-
-
-def _doubt(dynamics: Dynamics, batch: Transitions, config: AmortiseConfig, seed: int) -> Doubt:
-    """The limit is a quantile of what the batch's own rows show under the latents of their instances."""
-    weights = dynamics.draw_weights(jax.random.key(seed), DOUBT_DRAWS)
-    doubt = Doubt(weights, jnp.asarray(jnp.inf, jnp.float32))
-    if config.doubt_quantile <= 0:
-        return doubt
-    rows = np.sort(np.random.default_rng(seed).permutation(len(batch))[:DOUBT_ROWS])
-    own = instance_rows(batch, batch.instances)[rows]
-    shown = dynamics.rows(batch.select(rows), own)
-    values = jax.vmap(lambda features, latent: doubt(dynamics, features, latent))(shown.features, dynamics.latents[own])
-    return Doubt(weights, jnp.quantile(values, config.doubt_quantile))
-
-
-def least_certain(environment: Conditioned, members: Perceived, network: QNetwork, key: PRNGKeyArray) -> Perceived:
-    """The half of the members on which the greedy policy's imagined episodes meet most disagreement."""
-    doubts = _doubts(environment, members, network, jax.random.split(key, members.perceived.shape[0]))
-    kept = jnp.argsort(-doubts)[: members.perceived.shape[0] // 2]
-    return jax.tree.map(lambda leaf: leaf[kept], members)
-
-
-@eqx.filter_jit
-def _doubts(environment: Conditioned, members: Perceived, network: QNetwork, keys: Array) -> Float[Array, " members"]:
-    inner = environment.imagination
-    size = inner.dynamics.specification.state_size
-
-    def one(key: PRNGKeyArray, member: Perceived) -> Float[Array, ""]:
-        assert inner.doubt is not None
-        doubt = inner.doubt
-        lived = rollout(environment, Greedy(network), key, member)
-        features = jax.vmap(inner.dynamics.features)(lived.states[:, :size], lived.actions)
-        values = jax.vmap(lambda f: doubt(inner.dynamics, f, member.context.latent))(features)
-        return jnp.mean(values, where=lived.valid)
-
-    return jax.vmap(one)(keys, members)
+    return Imagination(dynamics, _reward(model, family), starts, limits)
 
 
 def _reward(model: Model, family: AbstractFamily | None) -> AbstractReward:
@@ -173,7 +126,7 @@ def draw_members(dynamics: Dynamics, config: AmortiseConfig, key: PRNGKeyArray) 
     Half of them are perceived a little wrong: at a new instance w is inferred, never known.
     """
     pick_key, near_key, error_key, weight_key = jax.random.split(key, 4)
-    count = config.members * (2 if config.least_certain else 1)
+    count = config.members
     scale = jnp.sqrt(dynamics.latent_prior.variance)[None]
     # All training instances in turn, in an order of their own.
     order = jax.random.permutation(pick_key, jnp.arange(count, dtype=jnp.int32)) % dynamics.latents.shape[0]

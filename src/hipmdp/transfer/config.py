@@ -81,11 +81,6 @@ class AmortiseConfig:
     """How far the w that the policy is told is from the true one, likewise, in half of the members."""
     looks_per_latent: int = 1
     """Weight draws per training latent by which policies are compared."""
-    doubt_quantile: float = 0.0
-    """Imagined episodes are cut where functions that the batch allows disagree more than on this share of the batch's
-    own rows; 0: nowhere."""
-    least_certain: bool = False
-    """Whether members are drawn twice as many, and those are kept on which the policy's episodes are least certain."""
     capacity: int = 1_000_000
     """Transitions that the replay holds at most."""
 

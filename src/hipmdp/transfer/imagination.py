@@ -40,20 +40,6 @@ class Limits(NamedTuple):
     high: Float[Array, " state"]
 
 
-class Doubt(eqx.Module):
-    """How much the functions that the batch allows disagree on a step, and how much of that the data support."""
-
-    weights: Float[Array, "draws weights"]
-    limit: Float[Array, ""]
-
-    def __call__(
-        self, dynamics: Dynamics, features: Float[Array, " features"], latent: Float[Array, " latent"]
-    ) -> Float[Array, ""]:
-        """Epistemic variance of the standardised difference, summed over dimensions."""
-        told = jax.vmap(dynamics.change, in_axes=(0, None, None))(self.weights, features, latent)
-        return jnp.sum(jnp.var(told, axis=0))
-
-
 class Imagination(eqx.Module):
     """ŝ' = s + T̂(s, a, w_b), r̂ = R(s, a, ŝ'): no hidden parameter but what the reward is given.
 
@@ -66,8 +52,6 @@ class Imagination(eqx.Module):
     starts: Float[Array, "starts state"]
     """First states of episodes."""
     limits: Limits
-    doubt: Doubt | None = None
-    """Where the functions disagree more than this, the episode is cut too."""
 
     @property
     def horizon(self) -> int:
@@ -91,10 +75,7 @@ class Imagination(eqx.Module):
         # min and max pass a NaN on; the state before is the last thing that is known.
         next_state = jnp.where(jnp.isfinite(proposal), jnp.clip(proposal, *self.limits), state)
         reward, terminated = self.reward(state, action, next_state, theta.latent)
-        cut = ~jnp.all(inside)
-        if self.doubt is not None:
-            cut = cut | (self.doubt(self.dynamics, features, theta.latent) > self.doubt.limit)
-        return Step(next_state, reward, terminated, cut=cut)
+        return Step(next_state, reward, terminated, cut=~jnp.all(inside))
 
 
 class Conditioned(eqx.Module):
