@@ -21,8 +21,8 @@ from hipmdp.study.store import Outcome
 from hipmdp.study.summary import summary_table
 
 METHODS = ["embedded", "average", "scratch", "model_free"]
-EPISODES, TRAINING_EPISODES = 2, 200
-SMALL = Variant("demo", dynamics=(("rounds", 5000),), transfer=(("imagined_episodes", 400), ("retunings", 0)))
+EPISODES, TRAINING_EPISODES = 2, 500
+SMALL = Variant("demo", dynamics=(("rounds", 8000),), transfer=(("imagined_episodes", 600), ("retunings", 0)))
 """What the demo leaves out to be done in minutes."""
 INTRODUCTION = """\
 There are two kinds of a robot on a plane. Four commands move the one as named
@@ -61,6 +61,8 @@ def demo(out: Path = Path("demo"), seeds: int = 2, jobs: int | None = None) -> N
     console = Console()
     console.print(INTRODUCTION, highlight=False)
     directory = output_directory(out)
+    # The processes of the study share what they compile.
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str((directory / "work" / "programs").absolute()))
     setup = parse_setup("grid", None, TRAINING_EPISODES, EPISODES, variant=SMALL)
     cells = plan([setup], METHODS, {"grid": ["test:0", "test:1"]}, list(range(seeds)))
     failed = compare(cells, directory, Executor(jobs=jobs or os.cpu_count() or 1))
