@@ -35,7 +35,7 @@ wall on another side. Nobody tells which kind it is.
   4. learn      a policy inside the model; then go for real
 
 Beside it: one model for both kinds (average), a model of this robot alone
-(scratch), no model at all (model_free). All of it in about five minutes.
+(scratch), no model at all (model_free). All of it in five to ten minutes.
 """
 NEXT = """\
 Next:
