@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -176,6 +177,20 @@ def test_restarts_begin_where_an_episode_has_been(share, low, high):
     assert len(first) == 400
     # An episode that begins at 1 is one step long, so that 1 is met a little more often than 0.
     assert low <= (first == 1).mean() <= high + 0.1
+
+
+def test_restarts_begin_where_others_have_been_if_that_is_known():
+    """State 7 is met in no episode that began at 0: only who was told of it can begin there."""
+
+    class Told(Probe):
+        known: jax.Array = eqx.field(default_factory=lambda: jnp.asarray([[7.0]]))
+
+    config = dataclasses.replace(CONFIG, restart_share=0.5, minibatches=1)
+    chunks = train(config, Told(), jnp.asarray([ONE_STEP]), start(5, 400, config), 400, 20)
+    first = np.concatenate([chunk.rows.experience.state[:, 0] for chunk in chunks])
+    assert set(first.tolist()) == {0.0, 7.0}
+    # 400 fair coins: within four standard deviations.
+    assert abs((first == 7).mean() - 0.5) < 0.1
 
 
 def test_one_lane_and_many_step_alike():

@@ -39,6 +39,7 @@ def test_instances_by_number_label_or_set(text, found):
         (lambda: parse_instances(make("hiv"), "test:99"), "test:0 to test:19"),
         (lambda: plan([], ["magic"], {}, [0]), "Unknown method of compare 'magic'"),
         (lambda: Variant("x", dynamics=(("latent", 2),)), "Did you mean 'latent_size'"),
+        (lambda: Variant("x", learner=(("epsilon", 2),)), "Unknown setting of DDQNConfig 'epsilon'"),
         (lambda: ablated(parse_setup("grid"), ["lr"]), "Unknown ablation"),
     ],
 )
@@ -60,6 +61,24 @@ def test_pieces_are_shared_where_they_are_the_same():
     assert batches["training=32"] == batches["plain"]
     paths = [piece.path for piece in {*cells, *models.values(), *batches.values()}]
     assert len(set(paths)) == len(paths)
+
+
+def test_who_collects_otherwise_has_a_batch_of_its_own():
+    variant = Variant("small", collection=(("hidden", (8, 8)),))
+    setups = [parse_setup("grid"), parse_setup("grid", variant=variant)]
+    plain, small = plan(setups, ["embedded"], {"grid": ["test:0"]}, [0])
+    assert str(plain.needs[0].path) == "models/grid-train-500-embedded-seed0.hipmdp"
+    assert str(small.needs[0].path) == "models/grid-train-500-embedded-small-seed0.hipmdp"
+    assert str(plain.needs[0].needs[0].path) == "batches/grid-train-500-seed0.parquet"
+    assert str(small.needs[0].needs[0].path) == "batches/grid-train-500-small-seed0.parquet"
+
+
+def test_settings_that_came_later_do_not_change_what_studies_are_called():
+    """benchmarks/study was begun before there were any."""
+    names = {"name", "dynamics", "transfer", "training"}
+    assert set(parse_setup("grid").description()["variant"]) == names
+    variant = Variant("x", learner=(("epsilon_decay", 0.9),))
+    assert set(parse_setup("grid", variant=variant).description()["variant"]) == {*names, "learner"}
 
 
 def test_grid_has_no_more_than_two_training_instances():

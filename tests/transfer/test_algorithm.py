@@ -56,6 +56,14 @@ def test_the_record(runs):
     assert (run.seconds > 0).all()
 
 
+def test_imagined_episodes_may_begin_where_the_batch_was(models):
+    """Who learned from the batch knows its states; scratch does not, whatever the settings say."""
+    settings = {"episodes": 1, "config": replace(TRANSFER, restart_known=True, imagined_episodes=2)}
+    known = {m: meet(models[m], {"direction": 1.0}, **settings).imagination[0].known for m in ("embedded", "scratch")}
+    assert known["scratch"] is None
+    np.testing.assert_array_equal(known["embedded"], models["embedded"].support.state)
+
+
 @pytest.mark.parametrize("method", ["linear", "scratch"])
 def test_the_other_methods_go_through_the_same_procedure(models, method):
     run = meet(models[method], {"direction": -1.0})

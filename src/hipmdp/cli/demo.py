@@ -22,7 +22,13 @@ from hipmdp.study.summary import summary_table
 
 METHODS = ["embedded", "average", "scratch", "model_free"]
 EPISODES, TRAINING_EPISODES = 2, 500
-SMALL = Variant("demo", dynamics=(("rounds", 8000),), transfer=(("imagined_episodes", 600), ("retunings", 0)))
+SMALL = Variant(
+    "demo",
+    collection=(("hidden", (128, 128)),),
+    dynamics=(("rounds", 12_000),),
+    transfer=(("imagined_episodes", 300), ("retunings", 0), ("restart_known", True)),
+    learner=(("epsilon_decay", 0.99), ("epsilon_floor", 0.05)),
+)
 """What the demo leaves out to be done in minutes."""
 INTRODUCTION = """\
 There are two kinds of a robot on a plane. Four commands move the one as named

@@ -148,17 +148,19 @@ def _restart(
     fresh: Float[Array, "lanes state"],
     context: Any,
 ) -> Float[Array, "lanes state"]:
-    """Put a share of the new episodes where some episode has been before.
+    """Put a share of the new episodes where some episode has been before; where others were, if that is `known`.
 
     An environment whose states hold something of their context says what becomes of that (`restarted`).
     """
     share_key, row_key = jax.random.split(key)
     chosen = jax.random.uniform(share_key, (config.lanes,)) < config.restart_share
-    row = jax.random.randint(row_key, (config.lanes,), 0, jnp.maximum(replay.size, 1), jnp.int32)
-    again = replay.items.state[row]
+    known = getattr(environment, "known", None)
+    size = replay.size if known is None else jnp.asarray(known.shape[0], jnp.int32)
+    row = jax.random.randint(row_key, (config.lanes,), 0, jnp.maximum(size, 1), jnp.int32)
+    again = (replay.items.state if known is None else known)[row]
     if hasattr(environment, "restarted"):
         again = jax.vmap(environment.restarted)(again, context)
-    return jnp.where((chosen & (replay.size > 0))[:, None], again, fresh)
+    return jnp.where((chosen & (size > 0))[:, None], again, fresh)
 
 
 def update(config: DDQNConfig, state: LearnerState) -> LearnerState:

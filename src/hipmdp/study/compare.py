@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from hipmdp.data.files import claim, output_directory
@@ -58,7 +58,7 @@ def _claim(directory: Path, cell: CellPiece) -> None:
     setup, folder = cell.setup, directory / "cells" / cell.setup.family_label
     output_directory(folder)
     claim(directory / "study.json", json.dumps({"preset": setup.preset}), "study")
-    claim(folder / f"{setup.variant.name}.json", json.dumps(asdict(setup)), "study")
+    claim(folder / f"{setup.variant.name}.json", json.dumps(setup.description()), "study")
 
 
 class _Report:

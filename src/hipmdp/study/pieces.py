@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from hipmdp.control.presets import preset as control_preset
 from hipmdp.data.parquet import load_transitions, save_transitions
 from hipmdp.dynamics.presets import preset as dynamics_preset
 from hipmdp.families.checks import known_name
@@ -59,10 +60,8 @@ class BatchPiece(Piece):
 
     @property
     def path(self) -> Path:
-        """One file per training set and seed."""
-        setup = self.setup
-        name = f"{setup.family_label}-{setup.training}-{setup.training_episodes}-seed{self.seed}.parquet"
-        return Path("batches") / name
+        """One file per training set, way to collect it and seed."""
+        return Path("batches") / f"{_name(self.setup)}-seed{self.seed}.parquet"
 
     @property
     def needs(self) -> tuple[Piece, ...]:
@@ -71,9 +70,11 @@ class BatchPiece(Piece):
 
     def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
         """Collect it."""
-        setup = self.setup
+        setup, family = self.setup, self.setup.make()
+        config = control_preset(setup.preset, family.specification)
+        config = dataclasses.replace(config, **dict(setup.variant.collection))
         args = setup.training, setup.training_episodes, self.seed, setup.preset
-        save_transitions(collect(setup.make(), *args, work, cores, quiet=True), out)
+        save_transitions(collect(family, *args, work, cores, quiet=True, config=config), out)
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,7 @@ class ModelPiece(Piece):
     @property
     def path(self) -> Path:
         """One file per training set, method, seed and variant of the dynamics."""
-        setup = self.setup
-        names = [setup.family_label, setup.training, setup.training_episodes, self.method]
-        if setup.variant.name != PLAIN:
-            names.append(setup.variant.name)
-        return Path("models") / f"{'-'.join(map(str, names))}-seed{self.seed}.hipmdp"
+        return Path("models") / f"{_name(self.setup, self.method)}-seed{self.seed}.hipmdp"
 
     @property
     def needs(self) -> tuple[Piece, ...]:
@@ -97,7 +94,8 @@ class ModelPiece(Piece):
         if METHODS[self.method] is BLIND:
             return ()
         # All variants share a batch, unless they are about it.
-        batch = BatchPiece(training_only(self.setup, Variant()), self.seed)
+        variant = self.setup.variant if self.setup.variant.collection else Variant()
+        batch = BatchPiece(training_only(self.setup, variant), self.seed)
         if METHODS[self.method].amortised:
             return batch, ModelPiece(self.setup, self.seed, EMBEDDED.name)
         return (batch,)
@@ -136,7 +134,8 @@ class CellPiece(Piece):
     @property
     def needs(self) -> tuple[Piece, ...]:
         """The model; variants that only differ in imagination share it."""
-        variant = self.setup.variant if self.setup.variant.dynamics else Variant()
+        own = self.setup.variant.dynamics or self.setup.variant.collection
+        variant = self.setup.variant if own else Variant()
         # Refined ones begin with what is amortised.
         method = AMORTISED.name if METHODS[self.method].amortised else self.method
         return (ModelPiece(training_only(self.setup, variant), self.seed, method),)
@@ -146,14 +145,16 @@ class CellPiece(Piece):
         setup, family = self.setup, self.setup.make()
         model = load(inputs[0])
         config = None
-        if setup.variant.transfer and METHODS[self.method].role is not None:
+        variant = setup.variant
+        if (variant.transfer or variant.learner) and METHODS[self.method].role is not None:
             config = transfer_preset(setup.preset, family.specification, METHODS[self.method].amortised)
-            config = dataclasses.replace(config, **dict(setup.variant.transfer))
+            learner = dataclasses.replace(config.learner, **dict(variant.learner))
+            config = dataclasses.replace(config, learner=learner, **dict(variant.transfer))
         run = learn_policy(
             model, family, self.instance, setup.episodes, self.seed, None, setup.reward, setup.preset, work,
             config=config, method=self.method, quiet=True,
         )  # fmt: skip
-        settings = {"setup": dataclasses.asdict(setup)}
+        settings = {"setup": setup.description()}
         if run.config is not None:
             settings["transfer"] = dataclasses.asdict(run.config)
         if model.dynamics is not None:
@@ -171,6 +172,14 @@ class CellPiece(Piece):
             "instance": self.instance,
             "seed": self.seed,
         }
+
+
+def _name(setup: Setup, *more: str) -> str:
+    """What a file is made from: the family, its training data, and the variant if it has one."""
+    names = [setup.family_label, setup.training, setup.training_episodes, *more]
+    if setup.variant.name != PLAIN:
+        names.append(setup.variant.name)
+    return "-".join(map(str, names))
 
 
 def _blind_episodes(family: AbstractFamily, setup: Setup) -> int:

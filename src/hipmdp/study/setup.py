@@ -1,10 +1,11 @@
 """What a study compares: a family with its training data, and one way to change the settings (a variant)."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import jax
 
+from hipmdp.control.config import DDQNConfig
 from hipmdp.dynamics.config import DynamicsConfig
 from hipmdp.families import FAMILIES, make
 from hipmdp.families.checks import known_name, number
@@ -36,9 +37,14 @@ class Variant:
     """Fields of `TransferConfig`."""
     training: int | None = None
     """Training instances: only the first so many."""
+    collection: tuple[tuple[str, Any], ...] = ()
+    """Fields of `DDQNConfig`, for the learners whose experience is the batch."""
+    learner: tuple[tuple[str, Any], ...] = ()
+    """Fields of `DDQNConfig`, for the learner in imagination."""
 
     def __post_init__(self) -> None:
-        for changes, config in ((self.dynamics, DynamicsConfig), (self.transfer, TransferConfig)):
+        own: list[tuple[Any, type]] = [(self.dynamics, DynamicsConfig), (self.transfer, TransferConfig)]
+        for changes, config in [*own, (self.collection, DDQNConfig), (self.learner, DDQNConfig)]:
             for name, _ in changes:
                 known_name(f"setting of {config.__name__}", name, [f.name for f in fields(config)])
 
@@ -68,6 +74,17 @@ class Setup:
     def make(self) -> AbstractFamily:
         """The family itself."""
         return make(self.family, **dict(self.options))
+
+    def description(self) -> dict[str, Any]:
+        """All of it, as it stands beside the cells.
+
+        Settings that came later are named only where they are used: studies begun before them can go on.
+        """
+        about = asdict(self)
+        for name in ("collection", "learner"):
+            if not about["variant"][name]:
+                del about["variant"][name]
+        return about
 
 
 def parse_setup(

@@ -268,7 +268,14 @@ class Algorithm:
         covariance = latent_covariance(dynamics, lived, latent, temperature) if unsure else None
         draws, mean = self.config.weight_draws, self.config.mean_weights
         contexts = draw_contexts(dynamics, latent, weight_key, draws, mean, covariance)
-        return Imagination(dynamics, reward, starts, data_limits(low, high)), contexts
+        return Imagination(dynamics, reward, starts, data_limits(low, high), self._known_states()), contexts
+
+    def _known_states(self) -> Float[Array, "known state"] | None:
+        """Where the family has been, for who has learned from it."""
+        support = self.model.support
+        if not self.config.restart_known or support is None or not self.method.pretrained:
+            return None
+        return support.state
 
     def _reward(self, dynamics: Dynamics, latent: Float[Array, " latent"], lived: Transitions) -> AbstractReward:
         if self.reward == "given":

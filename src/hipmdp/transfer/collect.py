@@ -41,17 +41,20 @@ def collect(
     out: str | Path | None = None,
     jobs: int | None = None,
     quiet: bool = False,
+    *,
+    config: DDQNConfig | None = None,
 ) -> Transitions:
     """Learn each instance's control with model-free DDQN and keep all it experienced, with instance ids 0, 1, ….
 
     `instances`: n (the first n of `train32`, or of `train` on grid), a set's name, or a list of θ's, dicts, "test:3".
     With `out` (a directory) finished instances and checkpoints are kept there, and the same call goes on where it was
     stopped, to the same bits. `jobs` threads work on instances side by side (default: the number of cores).
+    `config` replaces the preset's settings of the learner.
     """
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}.")
     thetas = resolve_instances(family, instances, jax.random.fold_in(jax.random.key(seed), DRAW_STREAM))
-    config = control_preset(preset, family.specification)
+    config = config or control_preset(preset, family.specification)
     directory = None if out is None else output_directory(Path(out))
     if directory is not None:
         _check_same_work(directory, family, thetas, episodes, seed, config)

@@ -33,6 +33,9 @@ class TransferConfig:
     """How often T̂ is tuned again after the first episode, at most (released code: once more, then every ten)."""
     forget: bool = True
     """Whether what the model before a tuning imagined is forgotten (paper: 𝒟ᶠ_b keeps everything)."""
+    restart_known: bool = False
+    """Whether imagined episodes that do not begin at the start (`learner.restart_share`) begin where the batch was
+    instead of where imagination was: a rare reward that somebody once found need not be found again."""
     update_rounds: int = 2000
     """Rounds of the update of W and the latents from 𝒟 after the instance, when 𝒟 was given."""
     curiosity: float = 0.1

@@ -52,6 +52,8 @@ class Imagination(eqx.Module):
     starts: Float[Array, "starts state"]
     """First states of episodes."""
     limits: Limits
+    known: Float[Array, "known state"] | None = None
+    """States in which members of the family were; with them, `DDQNConfig.restart_share` begins episodes there."""
 
     @property
     def horizon(self) -> int:
