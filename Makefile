@@ -17,8 +17,9 @@ lint: .venv/.test
 types: .venv/.test
 	$(BIN)/mypy
 
+# Heavy files first (tests/conftest.py); the processes that tests start may keep compiled modules.
 unit: .venv/.test
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # A study on a Ray cluster of two nodes, one of which dies.
 test-ray: .venv/.ray

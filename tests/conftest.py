@@ -34,6 +34,21 @@ settings.register_profile("explore", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")
 
+HEAVY = (
+    "cli/test_cli.py", "transfer/test_online.py", "transfer/test_amortise.py", "docs/test_docs.py",
+    "families/test_contract.py", "transfer/test_cartpole.py", "transfer/test_recognise.py", "cli/test_logs_cli.py",
+    "study/test_study.py", "transfer/test_algorithm.py", "dynamics/test_belief.py", "study/test_own_family.py",
+    "dynamics/test_fit.py", "transfer/test_collect.py", "families/test_host.py", "report/test_page_browser.py",
+)  # fmt: skip
+"""Files that take longest, so begun first: one that is begun last leaves the other workers with nothing to do."""
+
+
+def pytest_collection_modifyitems(items):
+    """Heavy files first, the others as they come (`make test` tells xdist to keep this order)."""
+    places = {Path(__file__).parent / name: place for place, name in enumerate(HEAVY)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
 MOST_MAPS = 30_000
 """A process may have 65,530 maps of memory; every compiled program takes some, and the compiler crashes without."""
 
