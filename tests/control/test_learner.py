@@ -199,3 +199,15 @@ def test_one_lane_and_many_step_alike():
     plain = learner._over_lanes(Probe().step, *arguments)
     vmapped = jax.vmap(Probe().step)(*arguments)
     jax.tree.map(np.testing.assert_array_equal, plain, vmapped)
+
+
+def test_learning_only_is_the_same_as_running_and_ends_with_the_last_episode():
+    contexts = jnp.asarray([STAY_OR_STOP])
+    told, _ = learner.run_ticks(CONFIG, Probe(), contexts, start(7), 2000, 20)
+    quiet = learner.learn_only(CONFIG, Probe(), contexts, start(7), 2000, 20)
+    assert all(
+        np.array_equal(a, b) for a, b in zip(jax.tree.leaves(told.online), jax.tree.leaves(quiet.online), strict=True)
+    )
+    short = learner.learn_only(CONFIG, Probe(), jnp.asarray([ONE_STEP]), start(7), 17, 2000)
+    assert finished(short, 17)
+    assert int(short.replay.size) == 17

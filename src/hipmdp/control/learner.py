@@ -231,3 +231,28 @@ def run_ticks(
 ) -> tuple[LearnerState, Rows]:
     """`ticks` ticks in one jitted call. `state` is donated: use what is returned."""
     return _run((config, environment, ticks, contexts, jnp.asarray(limit, jnp.int32)), state)
+
+
+def is_finished(state: LearnerState, limit: Int[Array, ""] | int) -> Bool[Array, ""]:
+    """All episodes below `limit` were started and none is under way."""
+    return (state.started >= limit) & ~jnp.any(state.lanes.active)
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _learn_only(kept: tuple[DDQNConfig, Environment, int, Any, Int[Array, ""]], state: LearnerState) -> LearnerState:
+    config, environment, ticks, contexts, limit = kept
+
+    def is_going(carry: tuple[Int[Array, ""], LearnerState]) -> Bool[Array, ""]:
+        return (carry[0] < ticks) & ~is_finished(carry[1], limit)
+
+    def body(carry: tuple[Int[Array, ""], LearnerState]) -> tuple[Int[Array, ""], LearnerState]:
+        return carry[0] + 1, tick(config, environment, contexts, carry[1], limit)[0]
+
+    return jax.lax.while_loop(is_going, body, (jnp.zeros((), jnp.int32), state))[1]
+
+
+def learn_only(
+    config: DDQNConfig, environment: Environment, contexts: Any, state: LearnerState, limit: int, ticks: int
+) -> LearnerState:
+    """At most `ticks` ticks, for who does not ask what happened: no row is kept, no tick is spent on idle lanes."""
+    return _learn_only((config, environment, ticks, contexts, jnp.asarray(limit, jnp.int32)), state)

@@ -40,7 +40,7 @@ def new_learner(specification: Specification, config: DDQNConfig, episodes: int,
 
 def finished(state: LearnerState, episodes: int) -> bool:
     """All episodes below `episodes` were started and none is under way."""
-    return int(state.started) >= episodes and not bool(jnp.any(state.lanes.active))
+    return bool(learner.is_finished(state, episodes))
 
 
 def train_in_stages(

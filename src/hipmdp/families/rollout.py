@@ -114,6 +114,27 @@ def live(family: Environment, actor: Actor, memory: Any, key: PRNGKeyArray, thet
     return episode, memory
 
 
+def total_reward(family: Environment, policy: Policy, key: PRNGKeyArray, theta: Theta) -> Float[Array, ""]:
+    """The undiscounted return of `rollout`, and nothing else of it: it ends with the episode. Pure, as `rollout`."""
+    reset_key, loop_key = jax.random.split(key)
+    Carry = tuple[Float[Array, " state"], Bool[Array, ""], Int[Array, ""], Float[Array, ""]]
+
+    def is_going(carry: Carry) -> Bool[Array, ""]:
+        _, alive, time, _ = carry
+        return alive & (time < family.horizon)
+
+    def body(carry: Carry) -> Carry:
+        state, _, time, total = carry
+        act_key, step_key = jax.random.split(jax.random.fold_in(loop_key, time))
+        outcome = family.step(step_key, state, policy(act_key, state, time), theta)
+        alive = ~outcome.terminated & ~jnp.asarray(outcome.cut)
+        return outcome.state, alive, time + 1, total + outcome.reward
+
+    zero = jnp.zeros((), jnp.float32)
+    first = family.reset(reset_key, theta), jnp.ones((), bool), jnp.zeros((), jnp.int32), zero
+    return jax.lax.while_loop(is_going, body, first)[-1]
+
+
 def mean_return(episodes: Episode) -> float:
     """Mean undiscounted return, summed in float64."""
     return float(np.mean(np.sum(np.asarray(episodes.rewards, np.float64), axis=-1)))

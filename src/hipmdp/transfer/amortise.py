@@ -66,7 +66,7 @@ def amortise(
         goal = settings.episodes * (pool + 1) // settings.pools
         contexts = draw_members(dynamics, settings, jax.random.fold_in(pool_key, pool))
         while not finished(state, goal):
-            state, _ = learner.run_ticks(settings.learner, environment, contexts, state, goal, ticks)
+            state = learner.learn_only(settings.learner, environment, contexts, state, goal, ticks)
         returns = look(environment, judged, state.target, keys)
         networks.append(copied(state.target))
         table.append(returns)

@@ -20,7 +20,7 @@ from hipmdp.control.evaluate import Greedy
 from hipmdp.control.learner import LearnerState
 from hipmdp.control.network import QNetwork
 from hipmdp.control.train import copied, finished
-from hipmdp.families.rollout import Environment, rollout
+from hipmdp.families.rollout import Environment, total_reward
 
 
 class Student(NamedTuple):
@@ -63,7 +63,7 @@ def simulate_episodes(
     # As many ticks as the longest episode has: half a second, and the only length that is compiled.
     ticks = -(-environment.horizon // config.steps_per_phase)
     while not finished(student.learner, episodes):
-        state, _ = learner.run_ticks(config, environment, contexts, student.learner, episodes, ticks)
+        state = learner.learn_only(config, environment, contexts, student.learner, episodes, ticks)
         student = student._replace(learner=state)
         if len(keys) == 0:
             student = student._replace(best=copied(state.online))
@@ -83,5 +83,4 @@ def _look(environment: Any, contexts: Any, network: QNetwork, keys: Array) -> Fl
     count = jax.tree.leaves(contexts)[0].shape[0]
     rows = jnp.arange(keys.shape[0], dtype=jnp.int32) % count
     own = jax.tree.map(lambda leaf: leaf[rows], contexts)
-    episodes = jax.vmap(lambda key, context: rollout(environment, Greedy(network), key, context))(keys, own)
-    return jnp.sum(episodes.rewards, axis=-1)
+    return jax.vmap(lambda key, context: total_reward(environment, Greedy(network), key, context))(keys, own)
