@@ -204,7 +204,7 @@ def main() -> None:
             run_one(*task)
             print(f"{done}/{len(missing)} {task} {time.perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
     else:
-        threads = " --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        threads = " --xla_cpu_multi_thread_eigen=false"
         os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + threads
         with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
             futures = {pool.submit(run_one, *task): task for task in missing}

@@ -60,7 +60,7 @@ def one(case: tuple[str, dict[str, float], str, Any, int, int], seed: int) -> di
 
 
 if __name__ == "__main__":
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
     fresh = "--fresh" in sys.argv
     families = [word for word in sys.argv[1:] if word != "--fresh"] or list(GOAL)
     path = RESULTS / "ddqn.json"

@@ -25,9 +25,10 @@ EPISODES, TRAINING_EPISODES = 2, 500
 SMALL = Variant(
     "demo",
     collection=(("hidden", (128, 128)),),
-    dynamics=(("rounds", 12_000),),
-    transfer=(("imagined_episodes", 300), ("retunings", 0), ("restart_known", True)),
-    learner=(("epsilon_decay", 0.99), ("epsilon_floor", 0.05)),
+    dynamics=(("rounds", 6_000),),
+    transfer=(("imagined_episodes", 400), ("retunings", 0), ("restart_known", True)),
+    # Fewer imagined episodes than in the study must do: larger steps.
+    learner=(("epsilon_decay", 0.99), ("epsilon_floor", 0.05), ("learning_rate", 1e-3), ("target_rate", 0.01)),
 )
 """What the demo leaves out to be done in minutes."""
 INTRODUCTION = """\
@@ -41,7 +42,7 @@ wall on another side. Nobody tells which kind it is.
   4. learn      a policy inside the model; then go for real
 
 Beside it: one model for both kinds (average), a model of this robot alone
-(scratch), no model at all (model_free). All of it in five to ten minutes.
+(scratch), no model at all (model_free). All of it in about five minutes.
 """
 NEXT = """\
 Next:

@@ -19,7 +19,7 @@ Report = Callable[[Piece, Outcome], None]
 """Called when a piece is done or has failed."""
 BUSY_SECONDS = 0.5
 """Between two looks at a piece that another process works on."""
-ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
 
 def dependencies(directory: Path, goals: Iterable[Piece]) -> dict[Piece, tuple[Piece, ...]]:

@@ -112,7 +112,7 @@ def run_tasks(
     if not missing:
         return
     given = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{given} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    os.environ["XLA_FLAGS"] = f"{given} --xla_cpu_multi_thread_eigen=false"
     begin = time.perf_counter()
     pool = ProcessPoolExecutor(
         jobs, mp_context=get_context("spawn"), initializer=_end_with_parent, initargs=(os.getpid(),)
