@@ -1,4 +1,4 @@
-"""Greedy policies and their returns in the real environment."""
+"""Policies of a Q-network, and greedy ones in the real environment."""
 
 import equinox as eqx
 import jax
@@ -19,6 +19,21 @@ class Greedy(eqx.Module):
     def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
         """The best action in one state."""
         return jnp.argmax(self.network(state)).astype(jnp.int32)
+
+
+class EpsilonGreedy(eqx.Module):
+    """π̂_b: the best action, or with probability ε any."""
+
+    network: QNetwork
+    epsilon: Float[Array, ""]
+
+    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
+        """An action in one state."""
+        explore_key, uniform_key = jax.random.split(key)
+        values = self.network(state)
+        random = jax.random.randint(uniform_key, (), 0, values.shape[0], jnp.int32)
+        greedy = jnp.argmax(values).astype(jnp.int32)
+        return jnp.where(jax.random.uniform(explore_key) < self.epsilon, random, greedy)
 
 
 def greedy_episodes(family: AbstractFamily, network: QNetwork, thetas: Theta, keys: Key[Array, " episodes"]) -> Episode:

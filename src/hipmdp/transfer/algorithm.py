@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from hipmdp.control.evaluate import greedy_episodes, repeat_theta
+from hipmdp.control.evaluate import EpsilonGreedy, greedy_episodes, repeat_theta
 from hipmdp.control.learner import epsilon
 from hipmdp.control.network import QNetwork
 from hipmdp.control.train import copied, train_in_stages
@@ -45,21 +44,6 @@ STARTS = 64
 """First states that imagination knows."""
 NETWORK, LEARNER, LATENT, LIVING, FILTER, WEIGHTS, LOOKING, EVALUATION, STARTING = range(2_000_010, 2_000_019)
 """Key streams."""
-
-
-class EpsilonGreedy(eqx.Module):
-    """π̂_b: the best action, or with probability ε any."""
-
-    network: QNetwork
-    epsilon: Float[Array, ""]
-
-    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
-        """An action in one state."""
-        explore_key, uniform_key = jax.random.split(key)
-        values = self.network(state)
-        random = jax.random.randint(uniform_key, (), 0, values.shape[0], jnp.int32)
-        greedy = jnp.argmax(values).astype(jnp.int32)
-        return jnp.where(jax.random.uniform(explore_key) < self.epsilon, random, greedy)
 
 
 @dataclass(frozen=True)

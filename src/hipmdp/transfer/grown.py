@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from hipmdp.control.evaluate import repeat_theta
+from hipmdp.control.evaluate import EpsilonGreedy, repeat_theta
 from hipmdp.control.network import QNetwork
 from hipmdp.data.episodes import episodes_to_transitions
 from hipmdp.data.transitions import Transitions
@@ -21,7 +21,6 @@ from hipmdp.families.family import AbstractFamily, Theta
 from hipmdp.families.play import play, play_lives
 from hipmdp.families.scripted import random_policy
 from hipmdp.transfer.adaptive import Adaptive
-from hipmdp.transfer.algorithm import EpsilonGreedy
 from hipmdp.transfer.amortise import amortise
 from hipmdp.transfer.config import AmortiseConfig, amortise_preset
 from hipmdp.transfer.growing import Choice, GrowthConfig, Room, bare, fit_family, growth_preset, tiled
