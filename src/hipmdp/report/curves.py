@@ -14,6 +14,8 @@ FIRST = 10
 """Episodes of the paper's comparison."""
 LIVED = 5
 """Episodes of the figure that shows them as they were lived."""
+CROWD, EMPTY = 0.9, 0.4
+"""Scores above and below which there is room for an enlarged part between."""
 SMOOTH = 10
 """Episodes averaged in a long run."""
 
@@ -30,6 +32,7 @@ def comparison_figure(results: Results, family: str) -> Figure | None:
     axes.set(xlabel="real episodes", ylabel=f"{measure} of the greedy policy", title=_title(family, tables))
     if measure == "score":
         axes.set_ylim(_floor(tables), 1.06)
+        _magnify(axes, tables)
     _legend(figure, axes)
     return figure
 
@@ -71,18 +74,18 @@ def error_figure(results: Results, family: str) -> Figure | None:
 
 def long_figure(results: Results, family: str) -> Figure | None:
     """Greedy scores over a long run, smoothed, mean over runs; no intervals, as in the paper."""
-    methods = results.methods(family)
-    if not methods:
+    tables = {m: results.table(family, m, "score") for m in results.methods(family)}
+    if not tables:
         return None
     figure = new_figure()
     axes = figure.add_subplot()
-    for method in methods:
-        table = results.table(family, method, "score")
+    for method, table in tables.items():
         curve = table.mean(axis=(0, 1))
         kernel = np.ones(SMOOTH) / SMOOTH
         smooth = np.convolve(curve, kernel, mode="valid")
         axes.plot(np.arange(len(smooth)) + SMOOTH, smooth, **(style_of(method) | {"marker": ""}))
-    axes.set(xlabel="real episodes", ylabel=f"{results.measure(family)}, mean of {SMOOTH} episodes", title=family)
+    axes.set(xlabel="real episodes", ylabel=f"{results.measure(family)}, mean of {SMOOTH} episodes")
+    axes.set_title(_title(family, tables))
     tidy(axes)
     _legend(figure, axes)
     return figure
@@ -98,6 +101,21 @@ def draw_curves(axes: Axes, tables: dict[str, np.ndarray]) -> None:
         low, high = [t.low for t in told], [t.high for t in told]
         axes.fill_between(episodes, low, high, color=style["color"], alpha=0.15, lw=0)
     tidy(axes)
+
+
+def _magnify(axes: Axes, tables: dict[str, np.ndarray]) -> None:
+    """Where most methods crowd at the top and nothing is in the middle, the middle shows the crowd enlarged."""
+    means = {method: table.mean(axis=(0, 1)) for method, table in tables.items()}
+    crowd = {method: tables[method] for method, curve in means.items() if curve.min() > CROWD}
+    others = [curve.max() for method, curve in means.items() if method not in crowd]
+    if len(crowd) < 3 or not others or max(others) > EMPTY:
+        return
+    inset = axes.inset_axes((0.13, 0.42, 0.84, 0.42))
+    draw_curves(inset, crowd)
+    for line in inset.get_lines():
+        line.set(markersize=2.5, linewidth=1)
+    inset.tick_params(labelsize=6)
+    inset.set_xticklabels([])
 
 
 def _floor(tables: dict[str, np.ndarray]) -> float:
