@@ -9,6 +9,7 @@ import pytest
 
 import hipmdp
 from hipmdp.transfer import algorithm, learn
+from hipmdp.transfer.config import TransferConfig
 from hipmdp.transfer.methods import METHODS
 from tests.dynamics.toys import random_batch
 from tests.transfer.corridor import BOTH, CORRIDOR, DYNAMICS, TRANSFER
@@ -112,6 +113,14 @@ def test_with_the_batch_the_family_is_updated(batch, models):
 def test_without_looks_the_last_policy_is_used(models):
     run = meet(models["embedded"], {"direction": 1.0}, episodes=1, config=replace(TRANSFER, look_episodes=0))
     assert run.returns[0] == 8.0
+
+
+def test_a_long_run_tunes_again_whenever_there_are_twice_as_many_episodes():
+    config = TransferConfig(retunings=2)
+    assert [config.most_tunings(n) for n in (1, 10, 11, 20, 21, 40, 41, 81, 161, 320, 321, 500)] == [
+        3, 3, 4, 4, 5, 5, 6, 7, 8, 8, 9, 9,
+    ]  # fmt: skip
+    assert TransferConfig(retunings=0).most_tunings(500) == 1
 
 
 def test_retuning_happens_when_the_model_is_wrong_and_not_too_often(models):

@@ -91,7 +91,7 @@ class Algorithm:
     def begin(self) -> Meeting:
         """Draw w_b ~ P_W and an untrained policy."""
         config, learner = self.config, self.config.learner
-        imagined = config.imagined_episodes * (1 + config.retunings) + (self.episodes + 1) * learner.lanes
+        imagined = config.imagined_episodes * config.most_tunings(self.episodes) + (self.episodes + 1) * learner.lanes
         capacity = (imagined if self.imagines else self.episodes) * self.family.horizon
         dynamics, belief = self.model.dynamics, None
         latent = None if dynamics is None else self._first_latent(dynamics)
@@ -210,7 +210,7 @@ class Algorithm:
         expected = self.model.report.get("held_out_error", 0.0)
         error = meeting.records["model_error"][-1]
         wrong = self.dynamics == "learned" and error > self.config.inaccurate_factor * expected
-        return wrong and meeting.tunings <= self.config.retunings
+        return wrong and meeting.tunings < self.config.most_tunings(meeting.episode + 1)
 
     def _imagine(self, meeting: Meeting, begin: float) -> None:
         """Imagined episodes up to the number that is wanted."""

@@ -8,6 +8,9 @@ from hipmdp.control.presets import preset as control_preset
 from hipmdp.families.checks import known_name
 from hipmdp.families.specification import Specification
 
+FIRST_EPISODES = 10
+"""Episodes of the paper's comparison, in which T̂ is tuned most often."""
+
 
 @dataclass(frozen=True)
 class TransferConfig:
@@ -30,7 +33,9 @@ class TransferConfig:
     """T̂ is inaccurate when its error on the episode just seen is more than this times its held-out error in
     pre-training (the paper gives no test)."""
     retunings: int = 2
-    """How often T̂ is tuned again after the first episode, at most (released code: once more, then every ten)."""
+    """How often T̂ is tuned again in the first ten episodes, at most (released code: once). After them, once more
+    whenever there are twice as many, so that a long run goes on learning at little cost (released code: every ten);
+    0: never."""
     forget: bool = True
     """Whether what the model before a tuning imagined is forgotten (paper: 𝒟ᶠ_b keeps everything)."""
     restart_known: bool = False
@@ -41,6 +46,14 @@ class TransferConfig:
     curiosity: float = 0.1
     """`amortised`: weight of what an action is expected to tell about w_b (nats) against its value, in units of the
     spread of values over the actions."""
+
+    def most_tunings(self, episodes: int) -> int:
+        """How often T̂ is tuned in that many episodes, at most: after the first, `retunings` times up to the tenth, and
+        after the eleventh, twenty-first, forty-first, …"""
+        if not self.retunings:
+            return 1
+        doublings = (max(episodes - 1, 0) // FIRST_EPISODES).bit_length()
+        return 1 + self.retunings + doublings
 
 
 def _paper(episodes: int) -> TransferConfig:
