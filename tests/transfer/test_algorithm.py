@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import hipmdp
+from hipmdp.control.config import DDQNConfig
 from hipmdp.transfer import algorithm, learn
 from hipmdp.transfer.config import TransferConfig
+from hipmdp.transfer.config import preset as transfer_preset
+from hipmdp.transfer.meeting import Phase
 from hipmdp.transfer.methods import METHODS
 from tests.dynamics.toys import random_batch
 from tests.transfer.corridor import BOTH, CORRIDOR, DYNAMICS, TRANSFER
@@ -117,10 +120,100 @@ def test_without_looks_the_last_policy_is_used(models):
 
 def test_a_long_run_tunes_again_whenever_there_are_twice_as_many_episodes():
     config = TransferConfig(retunings=2)
-    assert [config.most_tunings(n) for n in (1, 10, 11, 20, 21, 40, 41, 81, 161, 320, 321, 500)] == [
-        3, 3, 4, 4, 5, 5, 6, 7, 8, 8, 9, 9,
-    ]  # fmt: skip
-    assert TransferConfig(retunings=0).most_tunings(500) == 1
+    assert [i for i in range(500) if config.is_milestone(i)] == [10, 20, 40, 80, 160, 320]
+    assert not any(TransferConfig(retunings=0).is_milestone(i) for i in range(500))
+
+
+def test_a_student_who_goes_on_needs_room_for_all_tunings():
+    few = {"imagined_episodes": 100, "retunings": 2, "learner": DDQNConfig(lanes=10)}
+    assert TransferConfig(**few).most_imagined(41) == 100 + 42 * 10
+    assert TransferConfig(**few, forget=False).most_imagined(41) == (3 + 3) * 100 + 42 * 10
+
+
+def test_after_the_tenth_episode_an_accurate_model_is_tuned_too_and_a_policy_that_fails_is_given_up(
+    models, tmp_path, monkeypatch
+):
+    """From the second tuning on the policies are of one who walks the wrong way: −1 in each of 20 steps."""
+    settings = replace(TRANSFER, inaccurate_factor=1e9)
+    wrong = meet(models["embedded"], {"direction": -1.0}, episodes=1, config=settings).network
+    advance, meetings = algorithm.Algorithm.advance, []
+
+    def spoil(self, meeting):
+        meetings.append(meeting)
+        if meeting.tunings > 1 and meeting.phase is Phase.EVALUATE:
+            meeting.student = meeting.student._replace(best=wrong)
+        advance(self, meeting)
+
+    monkeypatch.setattr(algorithm.Algorithm, "advance", spoil)
+    run = meet(models["embedded"], {"direction": 1.0}, episodes=14, config=settings, out=tmp_path)
+    changes = [i for i in range(1, 14) if not np.array_equal(run.latents[i], run.latents[i - 1])]
+    assert changes == [10]
+    # The eleventh episode is lived by the first policy, the twelfth by the wrong one, and all after it by the first.
+    assert meetings[-1].followed == [0, *[1] * 10, 2, 1, 1]
+    assert run.returns.tolist() == [*[8.0] * 10, -20.0, 8.0, 8.0, 8.0]
+    assert run.policy(np.zeros(1)) == 1
+    again = meet(models["embedded"], {"direction": 1.0}, episodes=14, config=settings, out=tmp_path)
+    assert again.policy(np.zeros(1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("episodes", "config", "expected"),
+    [
+        (11, TRANSFER, 1),
+        (11, replace(TRANSFER, life_decides=False), 2),
+        (10, TRANSFER, 2),
+        (11, transfer_preset("paper", hipmdp.make("hiv").specification), 2),
+    ],
+)
+def test_life_decides_after_the_tenth_episode_and_never_with_the_paper_s_settings(models, episodes, config, expected):
+    theta = CORRIDOR.sample_instance(jax.random.key(0))
+    run = algorithm.Algorithm(models["embedded"], CORRIDOR, theta, 20, 0, config, "given", "learned", lambda _: None)
+    meeting = run.begin()
+    meeting.tunings, meeting.followed = 2, [0, *[1] * (episodes - 2), 2]
+    meeting.records["learning_returns"] = [0.0, *[8.0] * (episodes - 2), -20.0]
+    assert run._followed(meeting) == expected
+
+
+def test_a_tuned_model_gets_a_student_who_knows_nothing(models, monkeypatch):
+    begun, meetings = [], []
+    advance, anew = algorithm.Algorithm.advance, algorithm.begun_anew
+
+    def watch(self, meeting):
+        meetings.append(meeting)
+        advance(self, meeting)
+
+    def begin(student, network, config, key):
+        begun.append((int(student.learner.started), int(student.learner.replay.size)))
+        fresh = anew(student, network, config, key)
+        assert int(fresh.learner.started) == int(fresh.learner.replay.size) == 0
+        assert fresh.best is student.best
+        return fresh
+
+    monkeypatch.setattr(algorithm.Algorithm, "advance", watch)
+    monkeypatch.setattr(algorithm, "begun_anew", begin)
+    always = replace(TRANSFER, inaccurate_factor=0.0, retunings=1)
+    run = meet(models["embedded"], {"direction": 1.0}, episodes=2, config=always)
+    assert run.returns.tolist() == [8.0, 8.0]
+    ((started, size),), meeting = begun, meetings[-1]
+    assert meeting.forgotten == started == TRANSFER.imagined_episodes + TRANSFER.learner.lanes
+    assert size > 0
+    assert int(meeting.student.learner.started) == meeting.imagined == started
+
+
+def test_the_policy_is_kept_until_one_looks_better_in_the_tuned_model(models, monkeypatch):
+    """After the second tuning nothing is imagined but what the policy of the first is worth now."""
+    seen, simulate = [], algorithm.simulate_episodes
+
+    def idle(config, environment, contexts, student, *rest):
+        seen.append(float(student.best_return))
+        return student if len(seen) > 1 else simulate(config, environment, contexts, student, *rest)
+
+    monkeypatch.setattr(algorithm, "simulate_episodes", idle)
+    always = replace(TRANSFER, inaccurate_factor=0.0, retunings=1)
+    run = meet(models["embedded"], {"direction": 1.0}, episodes=2, config=always)
+    assert seen[0] == -np.inf
+    assert 7 <= seen[1] <= 9
+    assert run.returns.tolist() == [8.0, 8.0]
 
 
 def test_retuning_happens_when_the_model_is_wrong_and_not_too_often(models):

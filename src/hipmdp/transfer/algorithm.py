@@ -19,7 +19,6 @@ from hipmdp.control.evaluate import EpsilonGreedy, greedy_episodes, repeat_theta
 from hipmdp.control.learner import epsilon
 from hipmdp.control.network import QNetwork
 from hipmdp.control.train import copied, train_in_stages
-from hipmdp.data import replay as replays
 from hipmdp.data.episodes import episodes_to_transitions
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.belief import Belief, Filter, new_filter
@@ -32,13 +31,14 @@ from hipmdp.families.play import first_states, play, play_lives
 from hipmdp.families.rollout import Environment, Episode, mean_return, success_rate
 from hipmdp.transfer.adaptive import Adaptive
 from hipmdp.transfer.collect import rows_to_transitions
-from hipmdp.transfer.config import TransferConfig
+from hipmdp.transfer.config import FIRST_EPISODES, TransferConfig
 from hipmdp.transfer.imagination import Imagination, data_limits, draw_contexts
+from hipmdp.transfer.lived import best_lived
 from hipmdp.transfer.meeting import Meeting, Phase, no_rows
 from hipmdp.transfer.methods import METHODS, Method
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.rewards import AbstractReward, GivenReward, LearnedReward, TrueReward
-from hipmdp.transfer.simulate import look, new_student, simulate_episodes, warm_started
+from hipmdp.transfer.simulate import begun_anew, emptied, look, new_student, simulate_episodes, warm_started
 
 STARTS = 64
 """First states that imagination knows."""
@@ -91,8 +91,7 @@ class Algorithm:
     def begin(self) -> Meeting:
         """Draw w_b ~ P_W and an untrained policy."""
         config, learner = self.config, self.config.learner
-        imagined = config.imagined_episodes * config.most_tunings(self.episodes) + (self.episodes + 1) * learner.lanes
-        capacity = (imagined if self.imagines else self.episodes) * self.family.horizon
+        capacity = (config.most_imagined(self.episodes) if self.imagines else self.episodes) * self.family.horizon
         dynamics, belief = self.model.dynamics, None
         latent = None if dynamics is None else self._first_latent(dynamics)
         if self.method.amortised:
@@ -122,7 +121,7 @@ class Algorithm:
 
     def _live(self, meeting: Meeting, begin: float) -> None:
         """One real episode, into 𝒟_b."""
-        belief = None
+        belief, number = None, self._followed(meeting)
         if self.method.amortised and (meeting.episode == 0 or not self.imagines):
             episode, belief = self._adaptive_episode(meeting)
         elif self.imagines:
@@ -132,6 +131,7 @@ class Algorithm:
         meeting.records["learning_returns"].append(float(np.sum(episode.reward, dtype=np.float64)))
         meeting.records["model_error"].append(self._error(meeting, episode))
         meeting.lived = meeting.lived.extended(episode)
+        meeting.followed.append(number)
         if belief is not None:
             self._become(meeting, belief)
         meeting.seconds += time.perf_counter() - begin
@@ -158,10 +158,22 @@ class Algorithm:
         chance = epsilon(self.config.learner, meeting.student.learner.started)
         if self.method.amortised:
             chance = jnp.zeros_like(chance)
-        policy = EpsilonGreedy(meeting.student.best, chance)
+        policy = EpsilonGreedy(self.policy(meeting), chance)
         keys = self.key(LIVING, meeting.episode)[None]
         lived = play(self.family, policy, keys, repeat_theta(self.theta, 1))
         return episodes_to_transitions(self.family, lived, self.theta, first=meeting.episode)
+
+    def policy(self, meeting: Meeting) -> QNetwork:
+        """What the next episode is lived by."""
+        number = self._followed(meeting)
+        return meeting.student.best if number == meeting.tunings else meeting.earlier[number - 1]
+
+    def _followed(self, meeting: Meeting) -> int:
+        """Whose policy that is: of the last tuning; in long runs of an earlier one if that has lived clearly better."""
+        decides = self.imagines and self.config.life_decides and len(meeting.followed) > FIRST_EPISODES
+        if not decides:
+            return meeting.tunings
+        return best_lived(meeting.followed, meeting.records["learning_returns"], meeting.tunings)
 
     def _model_free_episode(self, meeting: Meeting) -> Transitions:
         """ε-greedy, and learning from every step as the paper's model-free baseline does."""
@@ -177,12 +189,11 @@ class Algorithm:
         return quality(meeting.dynamics, episode, meeting.latent, self.seed).l2
 
     def _tune(self, meeting: Meeting, begin: float) -> None:
-        """After the first episode, and when T̂ is inaccurate: fit w_b and W to 𝒟_b, and imagine N_f episodes more.
+        """When it is due: fit w_b and W to 𝒟_b, and imagine N_f episodes more.
 
         Every tuning starts from the pre-trained W: its posterior is the prior, and no episode counts twice.
         """
-        config = self.config
-        if self._is_inaccurate(meeting):
+        if self._is_due(meeting):
             if self.model.dynamics is not None and self.dynamics == "learned":
                 oracle = self.model.oracle
                 latent = None if oracle is None else meeting.latent
@@ -190,27 +201,41 @@ class Algorithm:
                     self.model.dynamics, meeting.lived, self.seed + meeting.episode, latent, oracle is not None,
                     lambda done, state: self.report(meeting),
                 )  # fmt: skip
-            learner, worst = meeting.student.learner, jnp.asarray(-jnp.inf, jnp.float32)
-            if config.forget:
-                learner = learner._replace(replay=replays.cleared(learner.replay))
-            meeting.student = meeting.student._replace(learner=learner, best_return=worst)
-            if self.method.amortised and meeting.tunings == 0:
-                assert meeting.latent is not None
-                meeting.student = warm_started(meeting.student, self.conditioned.at(meeting.latent))
+            self._teach_anew(meeting)
             meeting.tunings += 1
-            meeting.imagined += config.imagined_episodes
-        meeting.imagined += config.learner.lanes
+            meeting.imagined += self.config.imagined_episodes
+        meeting.imagined += self.config.learner.lanes
         meeting.seconds += time.perf_counter() - begin
         meeting.phase = Phase.IMAGINE
 
-    def _is_inaccurate(self, meeting: Meeting) -> bool:
-        """The first episode; or an error above what pre-training leads one to expect (scratch: always above)."""
+    def _is_due(self, meeting: Meeting) -> bool:
+        """After the first episode; up to the tenth where the error is above what pre-training leads one to expect
+        (scratch: always above); later when there are twice as many."""
         if meeting.episode == 0:
             return True
+        if self.dynamics == "true":
+            return False
+        if meeting.episode >= FIRST_EPISODES:
+            return self.config.is_milestone(meeting.episode)
         expected = self.model.report.get("held_out_error", 0.0)
-        error = meeting.records["model_error"][-1]
-        wrong = self.dynamics == "learned" and error > self.config.inaccurate_factor * expected
-        return wrong and meeting.tunings < self.config.most_tunings(meeting.episode + 1)
+        wrong = meeting.records["model_error"][-1] > self.config.inaccurate_factor * expected
+        return wrong and meeting.tunings <= self.config.retunings
+
+    def _teach_anew(self, meeting: Meeting) -> None:
+        """What was imagined before is worth nothing in the tuned model; the policy may still be."""
+        student, number, learner = meeting.student, meeting.tunings, self.config.learner
+        if number > 0:
+            meeting.earlier.append(student.best)
+        if self.method.amortised and number == 0:
+            assert meeting.latent is not None
+            student = warm_started(student, self.conditioned.at(meeting.latent))
+        elif self.method.amortised and self.config.forget:
+            student = emptied(student)
+        elif self.config.forget and number > 0:
+            network = self.model.new_network(learner, self.key(NETWORK, number))
+            student = begun_anew(student, network, learner, self.key(LEARNER, number))
+            meeting.forgotten, meeting.imagined = meeting.forgotten + meeting.imagined, 0
+        meeting.student = student._replace(best_return=jnp.asarray(-jnp.inf, jnp.float32))
 
     def _imagine(self, meeting: Meeting, begin: float) -> None:
         """Imagined episodes up to the number that is wanted."""
@@ -223,8 +248,9 @@ class Algorithm:
 
         environment, contexts = self.imagination(meeting)
         keys = jax.random.split(self.key(LOOKING, meeting.tunings), self.config.look_episodes)
-        if self.method.amortised and len(keys) and np.isneginf(float(meeting.student.best_return)):
-            # Who has a policy already gives it up only for one that looks better.
+        has_policy = self.method.amortised or meeting.tunings > 1
+        if has_policy and len(keys) and np.isneginf(float(meeting.student.best_return)):
+            # It is given up only for one that looks better.
             value = jnp.asarray(np.mean(look(environment, contexts, meeting.student.best, keys)), jnp.float32)
             meeting.student = meeting.student._replace(best_return=value)
         meeting.student = simulate_episodes(
@@ -275,7 +301,7 @@ class Algorithm:
 
     def _evaluate(self, meeting: Meeting, begin: float) -> None:
         """Greedy episodes in the real environment."""
-        greedy = evaluate(self.family, meeting.student.best, self.theta, self.seed)
+        greedy = evaluate(self.family, self.policy(meeting), self.theta, self.seed)
         meeting.records["returns"].append(mean_return(greedy))
         meeting.records["success"].append(success_rate(self.family, greedy))
         meeting.records["seconds"].append(meeting.seconds)

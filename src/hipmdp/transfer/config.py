@@ -9,7 +9,7 @@ from hipmdp.families.checks import known_name
 from hipmdp.families.specification import Specification
 
 FIRST_EPISODES = 10
-"""Episodes of the paper's comparison, in which T̂ is tuned most often."""
+"""Episodes of the paper's comparison, in which T̂ is tuned whenever it is inaccurate."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,16 @@ class TransferConfig:
     """T̂ is inaccurate when its error on the episode just seen is more than this times its held-out error in
     pre-training (the paper gives no test)."""
     retunings: int = 2
-    """How often T̂ is tuned again in the first ten episodes, at most (released code: once). After them, once more
-    whenever there are twice as many, so that a long run goes on learning at little cost (released code: every ten);
-    0: never."""
+    """How often T̂ is tuned again in the first ten episodes, at most (released code: once). After them it is tuned
+    whenever there are twice as many, accurate or not, so that a long run goes on learning at little cost (released
+    code: every ten); 0: never."""
     forget: bool = True
-    """Whether what the model before a tuning imagined is forgotten (paper: 𝒟ᶠ_b keeps everything)."""
+    """Whether a tuned T̂ is given a student who knows nothing, as one who goes on from what another T̂ taught often fails
+    to learn. The policy that is there is kept until one looks better. (paper: the student goes on, and 𝒟ᶠ_b keeps
+    everything)"""
+    life_decides: bool = True
+    """Whether, after the tenth episode, a policy that lives clearly worse than an earlier one is given up for that one
+    (paper: the last is always followed)."""
     restart_known: bool = False
     """Whether imagined episodes that do not begin at the start (`learner.restart_share`) begin where the batch was
     instead of where imagination was: a rare reward that somebody once found need not be found again."""
@@ -47,13 +52,18 @@ class TransferConfig:
     """`amortised`: weight of what an action is expected to tell about w_b (nats) against its value, in units of the
     spread of values over the actions."""
 
-    def most_tunings(self, episodes: int) -> int:
-        """How often T̂ is tuned in that many episodes, at most: after the first, `retunings` times up to the tenth, and
-        after the eleventh, twenty-first, forty-first, …"""
-        if not self.retunings:
-            return 1
-        doublings = (max(episodes - 1, 0) // FIRST_EPISODES).bit_length()
-        return 1 + self.retunings + doublings
+    def is_milestone(self, episode: int) -> bool:
+        """Whether T̂ is tuned after this episode, counted from 0, though it may be accurate: the eleventh, twenty-first,
+        forty-first, …"""
+        tens, rest = divmod(episode, FIRST_EPISODES)
+        return self.retunings > 0 and tens > 0 and rest == 0 and tens.bit_count() == 1
+
+    def most_imagined(self, episodes: int) -> int:
+        """How many imagined episodes a student sees on one instance, at most."""
+        tunings = 1
+        if self.retunings and not self.forget:
+            tunings += self.retunings + sum(map(self.is_milestone, range(episodes)))
+        return self.imagined_episodes * tunings + (episodes + 1) * self.learner.lanes
 
 
 def _paper(episodes: int) -> TransferConfig:
@@ -64,6 +74,7 @@ def _paper(episodes: int) -> TransferConfig:
         latent_temperature=0,
         look_episodes=0,
         forget=False,
+        life_decides=False,
         update_rounds=10,
     )
 

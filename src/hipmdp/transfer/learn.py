@@ -83,7 +83,7 @@ def learn_policy(
         claim(progress.path.with_name("meeting.json"), _description(algorithm, batch), "run")
         if progress.path.exists():
             meeting.restore(progress.path)
-            progress.line.skip(int(meeting.student.learner.started))
+            progress.line.skip(meeting.forgotten + int(meeting.student.learner.started))
     with interruptible() as progress.interrupt:
         while meeting.episode < episodes:
             algorithm.advance(meeting)
@@ -144,7 +144,8 @@ class _Report:
         done, facts = meeting.episode, []
         if self.imagines:
             # Imagined episodes take the time, so they are what is counted.
-            done, facts = int(meeting.student.learner.started), [f"imagined, real episode {meeting.episode}"]
+            done = meeting.forgotten + int(meeting.student.learner.started)
+            facts.append(f"imagined, real episode {meeting.episode}")
             phases = max(1, meeting.tunings) * self.config.imagined_episodes
             self.line.total = phases + self.episodes * self.config.learner.lanes
         for name, label in (("returns", "return"), ("model_error", "model error")):
@@ -199,7 +200,7 @@ def _record(algorithm: Algorithm, meeting: Meeting, batch: Transitions | None) -
         **{name: np.asarray(values) for name, values in meeting.records.items()},
         transitions=meeting.lived,
         model=model,
-        network=meeting.student.best,
+        network=algorithm.policy(meeting),
         config=algorithm.config,
         imagination=algorithm.imagination(meeting) if algorithm.imagines else None,
         latents=meeting.latents if model.has_latent else [],

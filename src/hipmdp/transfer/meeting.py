@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, Float
 
+from hipmdp.control.network import QNetwork
 from hipmdp.data.checkpoint import load_checkpoint, save_checkpoint
 from hipmdp.data.transitions import COLUMNS, Transitions
 from hipmdp.dynamics.belief import Belief
@@ -47,8 +48,14 @@ class Meeting:
     episode: int = 0
     phase: Phase = Phase.LIVE
     imagined: int = 0
-    """Imagined episodes wanted so far."""
+    """Imagined episodes that the student is to see so far."""
+    forgotten: int = 0
+    """Those of the students before."""
     tunings: int = 0
+    earlier: list[QNetwork] = field(default_factory=list)
+    """[i]: the policy when T̂ had been tuned i + 1 times; the last one's is the student's."""
+    followed: list[int] = field(default_factory=list)
+    """[i]: after how many tunings the policy was found that episode i was lived by."""
     seconds: float = 0.0
     """Time spent on the episode under way."""
     records: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in RECORDS})
@@ -61,13 +68,16 @@ class Meeting:
             "episode": self.episode,
             "phase": self.phase.value,
             "imagined": self.imagined,
+            "forgotten": self.forgotten,
             "tunings": self.tunings,
             "seconds": self.seconds,
             "rows": len(self.lived),
             "records": self.records,
             "latents": len(self.latents),
+            "earlier": len(self.earlier),
+            "followed": self.followed,
         }
-        tree = (self.student, self.dynamics, self.latent, columns, self.latents, self.belief)
+        tree = (self.student, self.dynamics, self.latent, columns, self.latents, self.belief, self.earlier)
         save_checkpoint(path, "meeting", tree, meta)
 
     def restore(self, path: Path) -> None:
@@ -81,16 +91,18 @@ class Meeting:
                 for name in COLUMNS
             }
             latents = [self.latent] * int(meta["latents"])
-            return self.student, self.dynamics, self.latent, columns, latents, self.belief
+            earlier = [self.student.best] * int(meta["earlier"])
+            return self.student, self.dynamics, self.latent, columns, latents, self.belief, earlier
 
         tree, meta = load_checkpoint(path, "meeting", template)
-        self.student, self.dynamics, self.latent, columns, self.latents, self.belief = tree
+        self.student, self.dynamics, self.latent, columns, self.latents, self.belief, self.earlier = tree
         lived = {name: np.asarray(column) for name, column in columns.items()}
         self.lived = Transitions(self.lived.specification, lived, self.lived.thetas)
         self.records = {name: [float(v) for v in meta["records"][name]] for name in RECORDS}
         self.episode, self.phase = int(meta["episode"]), Phase(meta["phase"])
-        self.imagined, self.tunings = int(meta["imagined"]), int(meta["tunings"])
-        self.seconds = float(meta["seconds"])
+        self.imagined, self.forgotten = int(meta["imagined"]), int(meta["forgotten"])
+        self.tunings, self.seconds = int(meta["tunings"]), float(meta["seconds"])
+        self.followed = [int(number) for number in meta["followed"]]
 
 
 def no_rows(specification: Any, thetas: dict[int, dict[str, float]]) -> Transitions:

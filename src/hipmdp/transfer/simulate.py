@@ -20,6 +20,7 @@ from hipmdp.control.evaluate import Greedy
 from hipmdp.control.learner import LearnerState
 from hipmdp.control.network import QNetwork
 from hipmdp.control.train import copied, finished
+from hipmdp.data import replay as replays
 from hipmdp.families.rollout import Environment, total_reward
 
 
@@ -43,6 +44,17 @@ def warm_started(student: Student, network: QNetwork) -> Student:
     state = student.learner._replace(online=copied(network), target=copied(network))
     optimizer = jax.tree.map(jnp.zeros_like, state.optimizer)
     return student._replace(learner=state._replace(optimizer=optimizer), best=copied(network))
+
+
+def emptied(student: Student) -> Student:
+    """The student without what the replay holds."""
+    return student._replace(learner=student.learner._replace(replay=replays.cleared(student.learner.replay)))
+
+
+def begun_anew(student: Student, network: QNetwork, config: DDQNConfig, key: PRNGKeyArray) -> Student:
+    """The student with a mind and a memory like new; the policy it had found is kept."""
+    state, replay = learner.init(network, config, 1, key), emptied(student).learner.replay
+    return student._replace(learner=state._replace(replay=replay))
 
 
 def simulate_episodes(
