@@ -19,7 +19,11 @@ Report = Callable[[Piece, Outcome], None]
 """Called when a piece is done or has failed."""
 BUSY_SECONDS = 0.5
 """Between two looks at a piece that another process works on."""
-ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
+
+
+def one_thread() -> str:
+    """XLA's flags for a process of one thread: this process's own and one more, as numbers depend on them all."""
+    return f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
 
 
 def dependencies(directory: Path, goals: Iterable[Piece]) -> dict[Piece, tuple[Piece, ...]]:
@@ -164,7 +168,7 @@ def _end_with_parent() -> None:
 def _single_threaded() -> Any:
     """Processes that are started in this block compute with one thread: side by side that is faster."""
     before = os.environ.get("XLA_FLAGS")
-    os.environ["XLA_FLAGS"] = f"{before or ''} {ONE_THREAD}".strip()
+    os.environ["XLA_FLAGS"] = one_thread()
     try:
         yield
     finally:

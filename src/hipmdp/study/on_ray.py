@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hipmdp.data.files import output_directory, whole_file
-from hipmdp.study.execute import BUSY_SECONDS, ONE_THREAD, Report, dependencies
+from hipmdp.study.execute import BUSY_SECONDS, Report, dependencies, one_thread
 from hipmdp.study.pieces import Piece
 from hipmdp.study.store import Outcome, error_path, perform, record_failure
 
@@ -29,7 +29,7 @@ def run_on_ray(
     own = not ray.is_initialized()
     if own:
         _connect(ray, address)
-    flags = {"XLA_FLAGS": ONE_THREAD} if cpus == 1 else {}
+    flags = {"XLA_FLAGS": one_thread()} if cpus == 1 else {}
     function = _perform_shared if shared else _perform_away
     task = ray.remote(num_cpus=cpus, max_retries=RETRIES, runtime_env={"env_vars": flags})(function)
     try:
