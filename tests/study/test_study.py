@@ -19,6 +19,7 @@ import hipmdp
 from hipmdp.cli import main
 from hipmdp.study import pieces
 from hipmdp.study.compare import Executor, compare
+from hipmdp.study.execute import one_thread
 from hipmdp.study.record import read_record
 from hipmdp.study.results import Results, read_results
 from hipmdp.study.store import perform
@@ -89,6 +90,16 @@ def test_two_processes_share_one_directory(whole, tmp_path):
 def test_several_processes_give_the_same_cells(whole, tmp_path):
     assert compare(tiny.cells(), tmp_path, Executor(jobs=2), quiet=True) == []
     assert tiny.numbers(read_results(tmp_path)) == tiny.numbers(read_results(whole))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("", "--xla_cpu_multi_thread_eigen=false"), ("--mine=1", "--mine=1 --xla_cpu_multi_thread_eigen=false")],
+)
+def test_processes_of_one_thread_keep_the_flags_of_their_parent(monkeypatch, given, expected):
+    """Numbers depend on XLA's flags: a cell must not have others in a process or on a cluster than here."""
+    monkeypatch.setenv("XLA_FLAGS", given)
+    assert one_thread() == expected
 
 
 def test_what_is_there_needs_nothing(whole, tmp_path, monkeypatch):
