@@ -126,8 +126,10 @@ def test_a_long_run_tunes_again_whenever_there_are_twice_as_many_episodes():
 
 def test_a_student_who_goes_on_needs_room_for_all_tunings():
     few = {"imagined_episodes": 100, "retunings": 2, "learner": DDQNConfig(lanes=10)}
-    assert TransferConfig(**few).most_imagined(41) == 100 + 42 * 10
-    assert TransferConfig(**few, forget=False).most_imagined(41) == (3 + 3) * 100 + 42 * 10
+    # After each of the first ten episodes, and after the eleventh, twenty-first and forty-first, ten more.
+    assert TransferConfig(**few).most_imagined(41) == 100 + (10 + 3 + 1) * 10
+    assert TransferConfig(**few, forget=False).most_imagined(41) == (3 + 3) * 100 + (10 + 3 + 1) * 10
+    assert TransferConfig(**few, life_decides=False).most_imagined(41) == 100 + (41 + 1) * 10
 
 
 def test_after_the_tenth_episode_an_accurate_model_is_tuned_too_and_a_policy_that_fails_is_given_up(
@@ -148,6 +150,9 @@ def test_after_the_tenth_episode_an_accurate_model_is_tuned_too_and_a_policy_tha
     run = meet(models["embedded"], {"direction": 1.0}, episodes=14, config=settings, out=tmp_path)
     changes = [i for i in range(1, 14) if not np.array_equal(run.latents[i], run.latents[i - 1])]
     assert changes == [10]
+    # Nothing is imagined after the tenth episode but at the new tuning.
+    few, many = TRANSFER.learner.lanes, TRANSFER.imagined_episodes
+    assert (meetings[-1].forgotten, meetings[-1].imagined) == (many + 10 * few, many + few)
     # The eleventh episode is lived by the first policy, the twelfth by the wrong one, and all after it by the first.
     assert meetings[-1].followed == [0, *[1] * 10, 2, 1, 1]
     assert run.returns.tolist() == [*[8.0] * 10, -20.0, 8.0, 8.0, 8.0]
@@ -175,17 +180,22 @@ def test_life_decides_after_the_tenth_episode_and_never_with_the_paper_s_setting
 
 
 def test_a_tuned_model_gets_a_student_who_knows_nothing(models, monkeypatch):
-    begun, meetings = [], []
+    begun, seen = [], []
     advance, anew = algorithm.Algorithm.advance, algorithm.begun_anew
 
     def watch(self, meeting):
-        meetings.append(meeting)
+        seen.append((self, meeting))
         advance(self, meeting)
 
     def begin(student, network, config, key):
         begun.append((int(student.learner.started), int(student.learner.replay.size)))
         fresh = anew(student, network, config, key)
         assert int(fresh.learner.started) == int(fresh.learner.replay.size) == 0
+        first = models["embedded"].new_network(config, seen[-1][0].key(algorithm.NETWORK))
+        weights = [net.layers[0].weight for net in (fresh.learner.online, network, student.learner.online, first)]
+        same = [bool(np.array_equal(weights[0], other)) for other in weights[1:]]
+        assert same == [True, False, False]
+        assert all(not np.any(leaf) for leaf in jax.tree.leaves(fresh.learner.optimizer))
         assert fresh.best is student.best
         return fresh
 
@@ -194,7 +204,7 @@ def test_a_tuned_model_gets_a_student_who_knows_nothing(models, monkeypatch):
     always = replace(TRANSFER, inaccurate_factor=0.0, retunings=1)
     run = meet(models["embedded"], {"direction": 1.0}, episodes=2, config=always)
     assert run.returns.tolist() == [8.0, 8.0]
-    ((started, size),), meeting = begun, meetings[-1]
+    ((started, size),), (_, meeting) = begun, seen[-1]
     assert meeting.forgotten == started == TRANSFER.imagined_episodes + TRANSFER.learner.lanes
     assert size > 0
     assert int(meeting.student.learner.started) == meeting.imagined == started
@@ -230,9 +240,12 @@ def test_retuning_happens_when_the_model_is_wrong_and_not_too_often(models):
 
 @pytest.mark.parametrize(("method", "every"), [("embedded", 5), ("model_free", 2)])
 def test_ctrl_c_at_any_chunk_edge_and_the_same_bits_after(models, batch, method, every, tmp_path, monkeypatch):
-    """Ctrl-C is pressed at every `every`-th chunk edge, in the middle of imagination too, until the run is done."""
-    model = models.get(method) or hipmdp.pretrain(batch, method)
-    whole = meet(model, {"direction": 1.0})
+    """Ctrl-C is pressed at every `every`-th chunk edge, in the middle of imagination too, until the run is done.
+
+    T̂ is tuned after both episodes.
+    """
+    model, always = models.get(method) or hipmdp.pretrain(batch, method), replace(TRANSFER, inaccurate_factor=0.0)
+    whole = meet(model, {"direction": 1.0}, config=always)
     show, edges = learn._Report.show, 0
 
     def edge(self, meeting):
@@ -247,7 +260,7 @@ def test_ctrl_c_at_any_chunk_edge_and_the_same_bits_after(models, batch, method,
     stops = 0
     while True:
         try:
-            run = meet(model, {"direction": 1.0}, out=tmp_path)
+            run = meet(model, {"direction": 1.0}, config=always, out=tmp_path)
             break
         except KeyboardInterrupt:
             stops += 1
@@ -259,9 +272,10 @@ def test_ctrl_c_at_any_chunk_edge_and_the_same_bits_after(models, batch, method,
     np.testing.assert_array_equal(run.transitions.state, whole.transitions.state)
     # A finished run is read, not run again; another one is refused.
     monkeypatch.setattr(algorithm.Algorithm, "advance", None)
-    np.testing.assert_array_equal(meet(model, {"direction": 1.0}, out=tmp_path).returns, whole.returns)
+    again = meet(model, {"direction": 1.0}, config=always, out=tmp_path)
+    np.testing.assert_array_equal(again.returns, whole.returns)
     with pytest.raises(ValueError, match="holds another run"):
-        meet(model, {"direction": -1.0}, out=tmp_path)
+        meet(model, {"direction": -1.0}, config=always, out=tmp_path)
 
 
 def test_bad_calls_get_one_clear_sentence(batch, models):

@@ -29,7 +29,8 @@ def run_on_ray(
     own = not ray.is_initialized()
     if own:
         _connect(ray, address)
-    flags = {"XLA_FLAGS": one_thread()} if cpus == 1 else {}
+    # As here: numbers depend on them.
+    flags = {"XLA_FLAGS": one_thread() if cpus == 1 else os.environ.get("XLA_FLAGS", "")}
     function = _perform_shared if shared else _perform_away
     task = ray.remote(num_cpus=cpus, max_retries=RETRIES, runtime_env={"env_vars": flags})(function)
     try:

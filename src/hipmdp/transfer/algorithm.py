@@ -189,11 +189,15 @@ class Algorithm:
         return quality(meeting.dynamics, episode, meeting.latent, self.seed).l2
 
     def _tune(self, meeting: Meeting, begin: float) -> None:
-        """When it is due: fit w_b and W to 𝒟_b, and imagine N_f episodes more.
+        """When it is due: fit w_b and W to 𝒟_b, and imagine N_f episodes more. Otherwise a few, in the first ten.
+
+        Later a policy stays what it is until the next tuning, so that life can judge it: in a model that has taught all
+        it can, the search for what looks better finds the model's errors.
 
         Every tuning starts from the pre-trained W: its posterior is the prior, and no episode counts twice.
         """
-        if self._is_due(meeting):
+        is_due = self._is_due(meeting)
+        if is_due:
             if self.model.dynamics is not None and self.dynamics == "learned":
                 oracle = self.model.oracle
                 latent = None if oracle is None else meeting.latent
@@ -204,9 +208,13 @@ class Algorithm:
             self._teach_anew(meeting)
             meeting.tunings += 1
             meeting.imagined += self.config.imagined_episodes
-        meeting.imagined += self.config.learner.lanes
+        goes_on = is_due or self.config.goes_on(meeting.episode)
+        if goes_on:
+            meeting.imagined += self.config.learner.lanes
+        if meeting.latent is not None:
+            meeting.latents.append(meeting.latent)
         meeting.seconds += time.perf_counter() - begin
-        meeting.phase = Phase.IMAGINE
+        meeting.phase = Phase.IMAGINE if goes_on else Phase.EVALUATE
 
     def _is_due(self, meeting: Meeting) -> bool:
         """After the first episode; up to the tenth where the error is above what pre-training leads one to expect
@@ -257,8 +265,6 @@ class Algorithm:
             self.config.learner, environment, contexts, meeting.student, meeting.imagined, keys, report
         )  # fmt: skip
         meeting.seconds = spent + time.perf_counter() - begin
-        if meeting.latent is not None:
-            meeting.latents.append(meeting.latent)
         meeting.phase = Phase.EVALUATE
 
     def imagination(self, meeting: Meeting) -> tuple[Environment, Any]:

@@ -38,11 +38,12 @@ class TransferConfig:
     code: every ten); 0: never."""
     forget: bool = True
     """Whether a tuned T̂ is given a student who knows nothing, as one who goes on from what another T̂ taught often fails
-    to learn. The policy that is there is kept until one looks better. (paper: the student goes on, and 𝒟ᶠ_b keeps
-    everything)"""
+    to learn. The policy that is there is kept until one looks better. (`refined`, which goes on from Q(·, w), only
+    empties its replay. paper: the student goes on, and 𝒟ᶠ_b keeps everything)"""
     life_decides: bool = True
-    """Whether, after the tenth episode, a policy that lives clearly worse than an earlier one is given up for that one
-    (paper: the last is always followed)."""
+    """Whether, after the tenth episode, a policy that lives clearly worse than an earlier one is given up for that one,
+    and only a new tuning leads to another (paper: imagination goes on after every episode, and the last policy is
+    always followed)."""
     restart_known: bool = False
     """Whether imagined episodes that do not begin at the start (`learner.restart_share`) begin where the batch was
     instead of where imagination was: a rare reward that somebody once found need not be found again."""
@@ -58,12 +59,18 @@ class TransferConfig:
         tens, rest = divmod(episode, FIRST_EPISODES)
         return self.retunings > 0 and tens > 0 and rest == 0 and tens.bit_count() == 1
 
+    def goes_on(self, episode: int) -> bool:
+        """Whether imagination goes on after this episode, counted from 0, though T̂ was not tuned."""
+        return episode < FIRST_EPISODES or not self.life_decides
+
+    def few_imagined(self, episodes: int) -> int:
+        """How many imagined episodes there are beside the N_f of every tuning."""
+        return self.learner.lanes * sum(self.goes_on(i) or self.is_milestone(i) for i in range(episodes))
+
     def most_imagined(self, episodes: int) -> int:
         """How many imagined episodes a student sees on one instance, at most."""
-        tunings = 1
-        if self.retunings and not self.forget:
-            tunings += self.retunings + sum(map(self.is_milestone, range(episodes)))
-        return self.imagined_episodes * tunings + (episodes + 1) * self.learner.lanes
+        tunings = 1 if self.forget else 1 + self.retunings + sum(map(self.is_milestone, range(episodes)))
+        return self.imagined_episodes * tunings + self.few_imagined(episodes) + self.learner.lanes
 
 
 def _paper(episodes: int) -> TransferConfig:

@@ -147,7 +147,7 @@ class _Report:
             done = meeting.forgotten + int(meeting.student.learner.started)
             facts.append(f"imagined, real episode {meeting.episode}")
             phases = max(1, meeting.tunings) * self.config.imagined_episodes
-            self.line.total = phases + self.episodes * self.config.learner.lanes
+            self.line.total = phases + self.config.few_imagined(self.episodes)
         for name, label in (("returns", "return"), ("model_error", "model error")):
             values = meeting.records[name]
             if values and not np.isnan(values[-1]):

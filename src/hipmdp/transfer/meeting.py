@@ -25,7 +25,7 @@ class Phase(StrEnum):
     LIVE = "live"
     """A real episode."""
     TUNE = "tune"
-    """If T̂ is inaccurate: `tune_model`."""
+    """If it is due: `tune_model`."""
     IMAGINE = "imagine"
     """Imagined episodes, up to the number that is wanted."""
     EVALUATE = "evaluate"

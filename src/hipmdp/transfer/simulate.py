@@ -53,8 +53,8 @@ def emptied(student: Student) -> Student:
 
 def begun_anew(student: Student, network: QNetwork, config: DDQNConfig, key: PRNGKeyArray) -> Student:
     """The student with a mind and a memory like new; the policy it had found is kept."""
-    state, replay = learner.init(network, config, 1, key), emptied(student).learner.replay
-    return student._replace(learner=state._replace(replay=replay))
+    state = learner.init(network, config, 1, key)
+    return student._replace(learner=state._replace(replay=replays.cleared(student.learner.replay)))
 
 
 def simulate_episodes(
@@ -66,7 +66,7 @@ def simulate_episodes(
     keys: Key[Array, " looks"],
     report: Callable[[Student], None] = lambda student: None,
 ) -> Student:
-    """Imagine until `episodes` episodes (counted from the very first) are done, learning from all of them.
+    """Imagine until `episodes` episodes (counted from the student's first) are done, learning from all of them.
 
     Episode i runs in context i mod n. `keys` are those of the greedy episodes by which policies are compared; without
     any, the last online network is used (paper). `student` is donated: use what is returned. `report` is called at
