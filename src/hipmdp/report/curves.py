@@ -79,16 +79,21 @@ def long_figure(results: Results, family: str) -> Figure | None:
         return None
     figure = new_figure()
     axes = figure.add_subplot()
-    for method, table in tables.items():
-        curve = table.mean(axis=(0, 1))
-        kernel = np.ones(SMOOTH) / SMOOTH
-        smooth = np.convolve(curve, kernel, mode="valid")
-        axes.plot(np.arange(len(smooth)) + SMOOTH, smooth, **(style_of(method) | {"marker": ""}))
+    kernel = np.ones(SMOOTH) / SMOOTH
+    curves = {m: np.convolve(table.mean(axis=(0, 1)), kernel, mode="valid") for m, table in tables.items()}
+    _draw_long(axes, curves)
+    if results.measure(family) == "score":
+        _magnify_long(axes, curves)
     axes.set(xlabel="real episodes", ylabel=f"{results.measure(family)}, mean of {SMOOTH} episodes")
     axes.set_title(_title(family, tables))
     tidy(axes)
     _legend(figure, axes)
     return figure
+
+
+def _draw_long(axes: Axes, curves: dict[str, np.ndarray], **more: Any) -> None:
+    for method, curve in curves.items():
+        axes.plot(np.arange(len(curve)) + SMOOTH, curve, **(style_of(method) | {"marker": ""} | more))
 
 
 def draw_curves(axes: Axes, tables: dict[str, np.ndarray]) -> None:
@@ -116,6 +121,18 @@ def _magnify(axes: Axes, tables: dict[str, np.ndarray]) -> None:
         line.set(markersize=2.5, linewidth=1)
     inset.tick_params(labelsize=6)
     inset.set_xticklabels([])
+
+
+def _magnify_long(axes: Axes, curves: dict[str, np.ndarray]) -> None:
+    """Where methods crowd at the top and the others have come up to them soon, the lower right shows the crowd."""
+    crowd = {method: curve for method, curve in curves.items() if curve.min() > CROWD}
+    late = [curve[len(curve) // 3 :].min() for method, curve in curves.items() if method not in crowd]
+    if len(crowd) < 3 or not late or min(late) < CROWD:
+        return
+    inset = axes.inset_axes((0.4, 0.17, 0.57, 0.55))
+    _draw_long(inset, crowd, lw=1)
+    inset.tick_params(labelsize=6)
+    tidy(inset)
 
 
 def _floor(tables: dict[str, np.ndarray]) -> float:
