@@ -150,9 +150,10 @@ def test_after_the_tenth_episode_an_accurate_model_is_tuned_too_and_a_policy_tha
     run = meet(models["embedded"], {"direction": 1.0}, episodes=14, config=settings, out=tmp_path)
     changes = [i for i in range(1, 14) if not np.array_equal(run.latents[i], run.latents[i - 1])]
     assert changes == [10]
-    # Nothing is imagined after the tenth episode but at the new tuning.
+    # Nothing is imagined after the tenth episode but at the new tuning: by the student there is, who cannot do better
+    # than the best, and by a new one.
     few, many = TRANSFER.learner.lanes, TRANSFER.imagined_episodes
-    assert (meetings[-1].forgotten, meetings[-1].imagined) == (many + 10 * few, many + few)
+    assert (meetings[-1].forgotten, meetings[-1].imagined) == (many + 10 * few + many + few, many + few)
     # The eleventh episode is lived by the first policy, the twelfth by the wrong one, and all after it by the first.
     assert meetings[-1].followed == [0, *[1] * 10, 2, 1, 1]
     assert run.returns.tolist() == [*[8.0] * 10, -20.0, 8.0, 8.0, 8.0]
@@ -179,7 +180,33 @@ def test_life_decides_after_the_tenth_episode_and_never_with_the_paper_s_setting
     assert run._followed(meeting) == expected
 
 
-def test_a_tuned_model_gets_a_student_who_knows_nothing(models, monkeypatch):
+def test_a_rehearsed_first_episode_is_lived_by_a_policy_for_the_known_members(batch, monkeypatch):
+    """The one member that T̂ knows has its goal three or four steps to the right: 10 − 2 or 10 − 3."""
+    model = hipmdp.pretrain(batch.of_instance(0), "average", config=DYNAMICS, quiet=True)
+    wanted, advance = [], algorithm.Algorithm.advance
+
+    def watch(self, meeting):
+        wanted.append((meeting.phase, meeting.imagined, int(meeting.student.learner.started)))
+        advance(self, meeting)
+
+    monkeypatch.setattr(algorithm.Algorithm, "advance", watch)
+    settings = replace(TRANSFER, rehearsal=True)
+    run = meet(model, {"direction": 1.0}, episodes=1, config=settings)
+    many, few = TRANSFER.imagined_episodes, TRANSFER.learner.lanes
+    assert wanted[:3] == [(Phase.REHEARSE, many, 0), (Phase.LIVE, many, many), (Phase.TUNE, many, many)]
+    assert wanted[3] == (Phase.IMAGINE, 2 * many + few, many)
+    assert run.learning_returns[0] in (7.0, 8.0)
+    # Who has nothing to rehearse in begins at random, and the same member met with swapped actions is a surprise.
+    assert meet(model, {"direction": -1.0}, episodes=1, config=settings).learning_returns[0] < 0
+    theta = CORRIDOR.sample_instance(jax.random.key(0))
+    for method in ("scratch", "model_free"):
+        other = hipmdp.pretrain(batch, method, config=DYNAMICS, quiet=True)
+        run = algorithm.Algorithm(other, CORRIDOR, theta, 1, 0, settings, "given", "learned", lambda _: None)
+        assert run.begin().phase is Phase.LIVE
+
+
+def test_a_student_who_finds_nothing_better_in_a_tuned_model_gives_way_to_a_new_one(models, monkeypatch):
+    """The policy of the first tuning is the best there is."""
     begun, seen = [], []
     advance, anew = algorithm.Algorithm.advance, algorithm.begun_anew
 
@@ -205,9 +232,27 @@ def test_a_tuned_model_gets_a_student_who_knows_nothing(models, monkeypatch):
     run = meet(models["embedded"], {"direction": 1.0}, episodes=2, config=always)
     assert run.returns.tolist() == [8.0, 8.0]
     ((started, size),), (_, meeting) = begun, seen[-1]
-    assert meeting.forgotten == started == TRANSFER.imagined_episodes + TRANSFER.learner.lanes
-    assert size > 0
-    assert int(meeting.student.learner.started) == meeting.imagined == started
+    each = TRANSFER.imagined_episodes + TRANSFER.learner.lanes
+    assert meeting.forgotten == started == 2 * each
+    assert 0 < size <= each * CORRIDOR.horizon
+    assert int(meeting.student.learner.started) == meeting.imagined == each
+    assert meeting.to_beat is None
+
+
+def test_a_student_who_finds_a_better_policy_goes_on_with_an_empty_replay(models, monkeypatch):
+    """The policy of the first tuning is made to look bad in the second model."""
+    sizes, simulate = [], algorithm.simulate_episodes
+
+    def watch(config, environment, contexts, student, *rest):
+        sizes.append((int(student.learner.started), int(student.learner.replay.size)))
+        return simulate(config, environment, contexts, student, *rest)
+
+    monkeypatch.setattr(algorithm, "look", lambda *_: np.full(4, -100.0))
+    monkeypatch.setattr(algorithm, "simulate_episodes", watch)
+    always = replace(TRANSFER, inaccurate_factor=0.0, retunings=1)
+    run = meet(models["embedded"], {"direction": 1.0}, episodes=2, config=always)
+    assert sizes == [(0, 0), (TRANSFER.imagined_episodes + TRANSFER.learner.lanes, 0)]
+    assert run.returns.tolist() == [8.0, 8.0]
 
 
 def test_the_policy_is_kept_until_one_looks_better_in_the_tuned_model(models, monkeypatch):
@@ -221,8 +266,10 @@ def test_the_policy_is_kept_until_one_looks_better_in_the_tuned_model(models, mo
     monkeypatch.setattr(algorithm, "simulate_episodes", idle)
     always = replace(TRANSFER, inaccurate_factor=0.0, retunings=1)
     run = meet(models["embedded"], {"direction": 1.0}, episodes=2, config=always)
+    # Once more by a new student.
     assert seen[0] == -np.inf
-    assert 7 <= seen[1] <= 9
+    assert 7 <= seen[1] == seen[2] <= 9
+    assert len(seen) == 3
     assert run.returns.tolist() == [8.0, 8.0]
 
 
@@ -242,9 +289,10 @@ def test_retuning_happens_when_the_model_is_wrong_and_not_too_often(models):
 def test_ctrl_c_at_any_chunk_edge_and_the_same_bits_after(models, batch, method, every, tmp_path, monkeypatch):
     """Ctrl-C is pressed at every `every`-th chunk edge, in the middle of imagination too, until the run is done.
 
-    T̂ is tuned after both episodes.
+    T̂ is tuned after both episodes, the first of which is rehearsed where there is a T̂ to rehearse in.
     """
-    model, always = models.get(method) or hipmdp.pretrain(batch, method), replace(TRANSFER, inaccurate_factor=0.0)
+    model = models.get(method) or hipmdp.pretrain(batch, method)
+    always = replace(TRANSFER, inaccurate_factor=0.0, rehearsal=True)
     whole = meet(model, {"direction": 1.0}, config=always)
     show, edges = learn._Report.show, 0
 

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from hipmdp.control.evaluate import EpsilonGreedy, greedy_episodes, repeat_theta
 from hipmdp.control.learner import epsilon
@@ -22,26 +22,22 @@ from hipmdp.control.train import copied, train_in_stages
 from hipmdp.data.episodes import episodes_to_transitions
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.belief import Belief, Filter, new_filter
-from hipmdp.dynamics.infer import latent_covariance, tune_model
+from hipmdp.dynamics.infer import tune_model
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.dynamics.quality import quality
-from hipmdp.dynamics.reward_head import fit_reward_head
 from hipmdp.families.family import AbstractFamily, Theta
-from hipmdp.families.play import first_states, play, play_lives
+from hipmdp.families.play import play, play_lives
 from hipmdp.families.rollout import Environment, Episode, mean_return, success_rate
 from hipmdp.transfer.adaptive import Adaptive
 from hipmdp.transfer.collect import rows_to_transitions
 from hipmdp.transfer.config import FIRST_EPISODES, TransferConfig
-from hipmdp.transfer.imagination import Imagination, data_limits, draw_contexts
 from hipmdp.transfer.lived import best_lived
 from hipmdp.transfer.meeting import Meeting, Phase, no_rows
 from hipmdp.transfer.methods import METHODS, Method
 from hipmdp.transfer.model import Model
-from hipmdp.transfer.rewards import AbstractReward, GivenReward, LearnedReward, TrueReward
-from hipmdp.transfer.simulate import begun_anew, emptied, look, new_student, simulate_episodes, warm_started
+from hipmdp.transfer.simulate import Student, begun_anew, emptied, look, new_student, simulate_episodes, warm_started
+from hipmdp.transfer.worlds import Worlds
 
-STARTS = 64
-"""First states that imagination knows."""
 NETWORK, LEARNER, LATENT, LIVING, FILTER, WEIGHTS, LOOKING, EVALUATION, STARTING = range(2_000_010, 2_000_019)
 """Key streams."""
 
@@ -79,6 +75,18 @@ class Algorithm:
         return new_filter(self.model.need_dynamics("a belief"), self.key(FILTER))
 
     @property
+    def rehearses(self) -> bool:
+        """Whether a policy for the family's known members is learned before the first real episode."""
+        brings_policy, learned = self.method.amortised, self.imagines and self.dynamics == "learned"
+        return self.config.rehearsal and learned and self.method.pretrained and not brings_policy
+
+    @cached_property
+    def worlds(self) -> Worlds:
+        """What can be imagined."""
+        start_key = self.key(STARTING)
+        return Worlds(self.model, self.family, self.theta, self.seed, self.config, self.reward, start_key)
+
+    @property
     def conditioned(self) -> QNetwork:
         """Q(s, w)."""
         assert self.model.policy is not None
@@ -102,7 +110,10 @@ class Algorithm:
             network = self.model.new_network(learner, self.key(NETWORK))
         student = new_student(network, learner, capacity, self.key(LEARNER))
         theta = {k: float(v) for k, v in self.theta._asdict().items()}
-        return Meeting(student, dynamics, latent, no_rows(self.family.specification, {0: theta}), belief)
+        meeting = Meeting(student, dynamics, latent, no_rows(self.family.specification, {0: theta}), belief)
+        if self.rehearses:
+            meeting.phase, meeting.imagined = Phase.REHEARSE, self.config.imagined_episodes
+        return meeting
 
     def _first_latent(self, dynamics: Dynamics) -> Float[Array, " latent"]:
         if self.model.oracle is not None:
@@ -115,9 +126,21 @@ class Algorithm:
     def advance(self, meeting: Meeting) -> None:
         """Do what comes next."""
         begin = time.perf_counter()
-        {Phase.LIVE: self._live, Phase.TUNE: self._tune, Phase.IMAGINE: self._imagine, Phase.EVALUATE: self._evaluate}[
-            meeting.phase
-        ](meeting, begin)
+        {
+            Phase.REHEARSE: self._rehearse,
+            Phase.LIVE: self._live,
+            Phase.TUNE: self._tune,
+            Phase.IMAGINE: self._imagine,
+            Phase.EVALUATE: self._evaluate,
+        }[meeting.phase](meeting, begin)
+
+    def _rehearse(self, meeting: Meeting, begin: float) -> None:
+        """N_f imagined episodes with the family's known members: a policy for the first real one."""
+        world = self.worlds.of_family(self.key(WEIGHTS), meeting.lived)
+        count = jax.tree.leaves(world[1])[0].shape[0]
+        keys = jax.random.split(self.key(LOOKING), count if self.config.look_episodes else 0)
+        self._simulate(meeting, world, keys, begin)
+        meeting.phase = Phase.LIVE
 
     def _live(self, meeting: Meeting, begin: float) -> None:
         """One real episode, into 𝒟_b."""
@@ -154,9 +177,12 @@ class Algorithm:
             meeting.latents.append(belief.best)
 
     def _followed_episode(self, meeting: Meeting) -> Transitions:
-        """ε-greedy, ε as low as imagination has brought it; in the first episode ε is 1. Refined ones are greedy."""
+        """ε-greedy, ε as low as imagination has brought it; in the first episode ε is 1. Refined ones are greedy.
+
+        So is a rehearsed first one: a policy for the whole family shows more of an instance than its mishaps do.
+        """
         chance = epsilon(self.config.learner, meeting.student.learner.started)
-        if self.method.amortised:
+        if self.method.amortised or (self.rehearses and meeting.episode == 0):
             chance = jnp.zeros_like(chance)
         policy = EpsilonGreedy(self.policy(meeting), chance)
         keys = self.key(LIVING, meeting.episode)[None]
@@ -205,7 +231,7 @@ class Algorithm:
                     self.model.dynamics, meeting.lived, self.seed + meeting.episode, latent, oracle is not None,
                     lambda done, state: self.report(meeting),
                 )  # fmt: skip
-            self._teach_anew(meeting)
+            self._teach_on(meeting)
             meeting.tunings += 1
             meeting.imagined += self.config.imagined_episodes
         goes_on = is_due or self.config.goes_on(meeting.episode)
@@ -229,81 +255,67 @@ class Algorithm:
         wrong = meeting.records["model_error"][-1] > self.config.inaccurate_factor * expected
         return wrong and meeting.tunings <= self.config.retunings
 
-    def _teach_anew(self, meeting: Meeting) -> None:
+    def _teach_on(self, meeting: Meeting) -> None:
         """What was imagined before is worth nothing in the tuned model; the policy may still be."""
-        student, number, learner = meeting.student, meeting.tunings, self.config.learner
+        student, number = meeting.student, meeting.tunings
         if number > 0:
             meeting.earlier.append(student.best)
         if self.method.amortised and number == 0:
             assert meeting.latent is not None
             student = warm_started(student, self.conditioned.at(meeting.latent))
-        elif self.method.amortised and self.config.forget:
+        elif self.config.forget:
             student = emptied(student)
-        elif self.config.forget and number > 0:
-            network = self.model.new_network(learner, self.key(NETWORK, number))
-            student = begun_anew(student, network, learner, self.key(LEARNER, number))
-            meeting.forgotten, meeting.imagined = meeting.forgotten + meeting.imagined, 0
         meeting.student = student._replace(best_return=jnp.asarray(-jnp.inf, jnp.float32))
 
+    def _teach_anew(self, meeting: Meeting) -> None:
+        """A student who knows nothing, for as many imagined episodes."""
+        learner, number = self.config.learner, meeting.tunings
+        network = self.model.new_network(learner, self.key(NETWORK, number))
+        meeting.student = begun_anew(meeting.student, network, learner, self.key(LEARNER, number))
+        meeting.forgotten += meeting.imagined
+        meeting.imagined = self.config.imagined_episodes + learner.lanes
+
     def _imagine(self, meeting: Meeting, begin: float) -> None:
-        """Imagined episodes up to the number that is wanted."""
+        """Imagined episodes up to the number that is wanted; again by a new student if the old one found nothing."""
+        world = self.imagination(meeting)
+        keys = jax.random.split(self.key(LOOKING, meeting.tunings), self.config.look_episodes)
+        has_policy = self.method.amortised or self.rehearses or meeting.tunings > 1
+        if has_policy and len(keys) and np.isneginf(float(meeting.student.best_return)):
+            # It is given up only for one that looks better.
+            value = jnp.asarray(np.mean(look(*world, meeting.student.best, keys)), jnp.float32)
+            meeting.student = meeting.student._replace(best_return=value)
+            # Who brings Q(s, w) along has learned it in many models already.
+            meeting.to_beat = float(value) if self.config.forget and not self.method.amortised else None
+        self._simulate(meeting, world, keys, begin)
+        if meeting.to_beat is not None and float(meeting.student.best_return) <= meeting.to_beat:
+            self._teach_anew(meeting)
+        else:
+            meeting.phase = Phase.EVALUATE
+        meeting.to_beat = None
+
+    def _simulate(
+        self, meeting: Meeting, world: tuple[Environment, Any], keys: Key[Array, " looks"], begin: float
+    ) -> None:
+        """Imagined episodes in `world` up to the number that is wanted."""
         spent = meeting.seconds
 
-        def report(student: Any) -> None:
+        def report(student: Student) -> None:
             meeting.student = student
             meeting.seconds = spent + time.perf_counter() - begin
             self.report(meeting)
 
-        environment, contexts = self.imagination(meeting)
-        keys = jax.random.split(self.key(LOOKING, meeting.tunings), self.config.look_episodes)
-        has_policy = self.method.amortised or meeting.tunings > 1
-        if has_policy and len(keys) and np.isneginf(float(meeting.student.best_return)):
-            # It is given up only for one that looks better.
-            value = jnp.asarray(np.mean(look(environment, contexts, meeting.student.best, keys)), jnp.float32)
-            meeting.student = meeting.student._replace(best_return=value)
-        meeting.student = simulate_episodes(
-            self.config.learner, environment, contexts, meeting.student, meeting.imagined, keys, report
-        )  # fmt: skip
+        config, wanted = self.config.learner, meeting.imagined
+        meeting.student = simulate_episodes(config, *world, meeting.student, wanted, keys, report)
         meeting.seconds = spent + time.perf_counter() - begin
-        meeting.phase = Phase.EVALUATE
 
     def imagination(self, meeting: Meeting) -> tuple[Environment, Any]:
         """What the policy is learned in, and its contexts."""
         if self.dynamics == "true":
-            return self.family, repeat_theta(self.theta, 1)
-        dynamics, latent, lived = meeting.dynamics, meeting.latent, meeting.lived
-        assert dynamics is not None
-        assert latent is not None
-        starts = first_states(self.family, jax.random.split(self.key(STARTING), STARTS), self.theta)
-        low = np.minimum(self.model.low, lived.next_state.min(axis=0))
-        high = np.maximum(self.model.high, lived.next_state.max(axis=0))
-        reward = self._reward(dynamics, latent, lived)
-        weight_key = self.key(WEIGHTS, meeting.tunings)
-        temperature = self.config.latent_temperature
-        unsure = temperature > 0 and self.model.has_latent and self.model.oracle is None
-        covariance = latent_covariance(dynamics, lived, latent, temperature) if unsure else None
-        draws, mean = self.config.weight_draws, self.config.mean_weights
-        contexts = draw_contexts(dynamics, latent, weight_key, draws, mean, covariance)
-        return Imagination(dynamics, reward, starts, data_limits(low, high), self._known_states()), contexts
-
-    def _known_states(self) -> Float[Array, "known state"] | None:
-        """Where the family has been, for who has learned from it."""
-        support = self.model.support
-        if not self.config.restart_known or support is None or not self.method.pretrained:
-            return None
-        return support.state
-
-    def _reward(self, dynamics: Dynamics, latent: Float[Array, " latent"], lived: Transitions) -> AbstractReward:
-        if self.reward == "given":
-            return GivenReward(self.family, self.theta)
-        if self.reward == "true":
-            return TrueReward(self.family, self.theta)
-        head = self.model.reward_head
-        if head is None:
-            # Scratch knows no rewards but those of this instance.
-            rows = jnp.broadcast_to(latent, (len(lived), *latent.shape))
-            head = fit_reward_head(lived, dynamics.scaling, rows, self.seed)
-        return LearnedReward(head)
+            return self.worlds.true()
+        assert meeting.dynamics is not None
+        assert meeting.latent is not None
+        key = self.key(WEIGHTS, meeting.tunings)
+        return self.worlds.of_instance(meeting.dynamics, meeting.latent, meeting.lived, key)
 
     def _evaluate(self, meeting: Meeting, begin: float) -> None:
         """Greedy episodes in the real environment."""

@@ -20,7 +20,7 @@ from hipmdp.dynamics.model import Dynamics
 from hipmdp.families import FAMILIES, make
 from hipmdp.families.family import AbstractFamily
 from hipmdp.transfer.config import AmortiseConfig, amortise_preset
-from hipmdp.transfer.imagination import Conditioned, Context, Imagination, Perceived, data_limits
+from hipmdp.transfer.imagination import Conditioned, Context, Imagination, Perceived, data_limits, known_contexts
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.progress import Progress
 from hipmdp.transfer.rewards import AbstractReward, GivenReward, LearnedReward
@@ -57,7 +57,8 @@ def amortise(
     network = _new_network(model, dynamics, settings, network_key)
     capacity = min(settings.episodes * model.specification.horizon, settings.capacity)
     state = learner.init(network, settings.learner, capacity, learner_key)
-    judged = known_contexts(dynamics, look_key, settings.looks_per_latent)
+    known = known_contexts(dynamics, look_key, settings.looks_per_latent)
+    judged = Perceived(known, known.latent)
     keys = jax.random.split(look_key, judged.perceived.shape[0])
     ticks = -(-environment.horizon // settings.learner.steps_per_phase)
     progress = Progress("amortise, imagined episode", settings.episodes, quiet=quiet)
@@ -111,13 +112,6 @@ def _new_network(model: Model, dynamics: Dynamics, config: AmortiseConfig, key: 
     centre = jnp.concatenate([jnp.asarray(model.centre, jnp.float32), prior.mean])
     scale = jnp.concatenate([jnp.asarray(model.scale, jnp.float32), jnp.sqrt(prior.variance)])
     return QNetwork(centre, scale, model.specification.action_count, config.learner.hidden, key=key)
-
-
-def known_contexts(dynamics: Dynamics, key: PRNGKeyArray, each: int) -> Perceived:
-    """The training instances themselves, each with `each` weight draws: what policies are compared on."""
-    latents = jnp.repeat(dynamics.latents, each, axis=0)
-    weights = dynamics.draw_weights(key, latents.shape[0])
-    return Perceived(Context(weights[:, None], latents), latents)
 
 
 def draw_members(dynamics: Dynamics, config: AmortiseConfig, key: PRNGKeyArray) -> Perceived:

@@ -144,3 +144,10 @@ def draw_contexts(
         normals = jax.random.normal(jax.random.fold_in(key, 1), latents.shape, jnp.float32)
         latents = latents + normals @ factor.T
     return Context(weights, latents)
+
+
+def known_contexts(dynamics: Dynamics, key: PRNGKeyArray, each: int) -> Context:
+    """The training instances themselves, each with `each` weight draws."""
+    latents = jnp.repeat(dynamics.latents, each, axis=0)
+    weights = dynamics.draw_weights(key, latents.shape[0])
+    return Context(weights[:, None], latents)

@@ -24,7 +24,7 @@ from hipmdp.transfer.algorithm import Algorithm, evaluate
 from hipmdp.transfer.config import TransferConfig
 from hipmdp.transfer.config import preset as transfer_preset
 from hipmdp.transfer.interrupt import interruptible
-from hipmdp.transfer.meeting import Meeting
+from hipmdp.transfer.meeting import Meeting, Phase
 from hipmdp.transfer.methods import METHODS, find_method
 from hipmdp.transfer.model import Model
 from hipmdp.transfer.progress import Progress
@@ -146,8 +146,11 @@ class _Report:
             # Imagined episodes take the time, so they are what is counted.
             done = meeting.forgotten + int(meeting.student.learner.started)
             facts.append(f"imagined, real episode {meeting.episode}")
-            phases = max(1, meeting.tunings) * self.config.imagined_episodes
-            self.line.total = phases + self.config.few_imagined(self.episodes)
+            # What has been asked for so far, and what will be if T̂ stays accurate.
+            begun = meeting.episode + (meeting.phase in (Phase.IMAGINE, Phase.EVALUATE))
+            first = 0 if meeting.tunings else self.config.imagined_episodes
+            asked = meeting.forgotten + meeting.imagined + first
+            self.line.total = asked + self.config.few_imagined(self.episodes, begun)
         for name, label in (("returns", "return"), ("model_error", "model error")):
             values = meeting.records[name]
             if values and not np.isnan(values[-1]):

@@ -22,6 +22,8 @@ RECORDS = ("returns", "success", "learning_returns", "model_error", "seconds")
 class Phase(StrEnum):
     """What comes next in the episode under way."""
 
+    REHEARSE = "rehearse"
+    """Imagined episodes with the family's known members, before the first real one."""
     LIVE = "live"
     """A real episode."""
     TUNE = "tune"
@@ -52,6 +54,8 @@ class Meeting:
     forgotten: int = 0
     """Those of the students before."""
     tunings: int = 0
+    to_beat: float | None = None
+    """What the policy there was is worth in a model just tuned, until the student who goes on has found better."""
     earlier: list[QNetwork] = field(default_factory=list)
     """[i]: the policy when T̂ had been tuned i + 1 times; the last one's is the student's."""
     followed: list[int] = field(default_factory=list)
@@ -70,6 +74,7 @@ class Meeting:
             "imagined": self.imagined,
             "forgotten": self.forgotten,
             "tunings": self.tunings,
+            "to_beat": self.to_beat,
             "seconds": self.seconds,
             "rows": len(self.lived),
             "records": self.records,
@@ -102,6 +107,7 @@ class Meeting:
         self.episode, self.phase = int(meta["episode"]), Phase(meta["phase"])
         self.imagined, self.forgotten = int(meta["imagined"]), int(meta["forgotten"])
         self.tunings, self.seconds = int(meta["tunings"]), float(meta["seconds"])
+        self.to_beat = None if meta["to_beat"] is None else float(meta["to_beat"])
         self.followed = [int(number) for number in meta["followed"]]
 
 
