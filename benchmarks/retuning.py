@@ -74,12 +74,21 @@ def measure(model: Any, family: Any, instance: Any, seed: int) -> dict[str, Any]
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, tuple[float, ...]]:
-    """Mean score of each student's policy, and where it takes the place of the first only if it looks better."""
+    """Mean score of each student's policy, and where it takes the place of the first only if it looks better.
+
+    In use: the one who goes on, and only where nothing that looks better is found so, the new one.
+    """
     tuned = [row for row in rows if row["tuned"]]
     means = {}
     for name in ("goes on", "explores again", "new"):
         kept = [max(row["first policy"], row[name], key=lambda policy: policy["imagined"]) for row in tuned]
         means[name] = tuple(float(np.mean([p["score"] for p in own])) for own in ([row[name] for row in tuned], kept))
+    used = []
+    for row in tuned:
+        found = row["goes on"]["imagined"] > row["first policy"]["imagined"]
+        tries = [row["goes on"]] if found else [row["first policy"], row["new"]]
+        used.append(max(tries, key=lambda policy: policy["imagined"]))
+    means["in use"] = (float(np.mean([policy["score"] for policy in used])),)
     return means
 
 

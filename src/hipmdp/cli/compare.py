@@ -61,7 +61,8 @@ def compare(
         training_episodes: Episodes on each of them.
         preset: default, or paper (to the letter).
         reward: Inside imagination: given, or learned from the logs.
-        ablations: Vary one setting at a time as well: latent_size alpha weight_draws training imagination.
+        ablations: Vary one setting at a time as well: latent_size alpha weight_draws training imagination
+            exploration.
         extras: Measure what figures 1 and 5 show as well: uncertainty scaling (needs hipmdp[gp], up to 25 minutes).
         out: Directory of the study.
         jobs: Processes side by side; 1 stays in this one.

@@ -16,9 +16,11 @@ ABLATIONS: dict[str, tuple[Variant, ...]] = {
         Variant("imagination=one_draw", transfer=(("weight_draws", 1),)),
         Variant("imagination=point_latent", transfer=(("latent_temperature", 0.0),)),
     ),
+    "exploration": (Variant("exploration=random", transfer=(("rehearsal", False),)),),
 }
 """By name: the number of latents, α, weight draws per gradient step, training instances, and what imagination
-draws (the mean over 50 weight draws, a single draw, the fitted w_b alone; plain: 16 draws, each with its own w_b)."""
+draws (the mean over 50 weight draws, a single draw, the fitted w_b alone; plain: 16 draws, each with its own w_b); a
+random first episode where it is otherwise rehearsed (HIV)."""
 
 
 def ablated(setup: Setup, names: list[str]) -> list[Setup]:
