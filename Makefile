@@ -60,6 +60,7 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/adapt.py --jobs $(JOBS)
 	$(BIN)/python benchmarks/adapt_speed.py
 	$(BIN)/python benchmarks/hiv_exploration.py
+	$(BIN)/python benchmarks/acrobot_steps.py
 	$(BIN)/python benchmarks/logs_speed.py
 	$(BIN)/python benchmarks/first_episode.py
 	$(BIN)/python benchmarks/amortise.py

@@ -3,8 +3,8 @@
     python benchmarks/hiv_exploration.py [--first 10] [--instances 10] [--seed 1]
 
 Algorithm 1 (`embedded`) after one episode on each test patient: T̂ is tuned to the episode and a policy is learned in
-imagination. The episode is random treatment, as in the paper; rehearsed (`TransferConfig.rehearsal`, in use: lived by a
-policy for the training patients, from which imagination then goes on); or lived by Q(s, w). Scores in reality, and what
+imagination, from nothing. The episode is random treatment, as in the paper; rehearsed (`TransferConfig.rehearsal`, in
+use: lived by a policy for the training patients); or lived by Q(s, w). Scores in reality, and what
 the same policy was worth in imagination: how far its contexts, members that the episode still allows, are from each
 other and from the truth. The study uses test:0 to test:9; these are the others.
 """

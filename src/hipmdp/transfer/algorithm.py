@@ -257,23 +257,25 @@ class Algorithm:
 
     def _teach_on(self, meeting: Meeting) -> None:
         """What was imagined before is worth nothing in the tuned model; the policy may still be."""
-        student, number = meeting.student, meeting.tunings
+        number = meeting.tunings
         if number > 0:
-            meeting.earlier.append(student.best)
+            meeting.earlier.append(meeting.student.best)
         if self.method.amortised and number == 0:
             assert meeting.latent is not None
-            student = warm_started(student, self.conditioned.at(meeting.latent))
+            meeting.student = warm_started(meeting.student, self.conditioned.at(meeting.latent))
+        elif self.rehearses and number == 0:
+            # Who has learned to treat all alike is slow to learn to treat this one.
+            self._teach_anew(meeting)
         elif self.config.forget:
-            student = emptied(student)
-        meeting.student = student._replace(best_return=jnp.asarray(-jnp.inf, jnp.float32))
+            meeting.student = emptied(meeting.student)
+        meeting.student = meeting.student._replace(best_return=jnp.asarray(-jnp.inf, jnp.float32))
 
     def _teach_anew(self, meeting: Meeting) -> None:
-        """A student who knows nothing, for as many imagined episodes."""
-        learner, number = self.config.learner, meeting.tunings
+        """A student who knows nothing takes the place of the one there was; the policy stays."""
+        learner, number = self.config.learner, len(meeting.earlier) + 1
         network = self.model.new_network(learner, self.key(NETWORK, number))
         meeting.student = begun_anew(meeting.student, network, learner, self.key(LEARNER, number))
-        meeting.forgotten += meeting.imagined
-        meeting.imagined = self.config.imagined_episodes + learner.lanes
+        meeting.forgotten, meeting.imagined = meeting.forgotten + meeting.imagined, 0
 
     def _imagine(self, meeting: Meeting, begin: float) -> None:
         """Imagined episodes up to the number that is wanted; again by a new student if the old one found nothing."""
@@ -284,11 +286,13 @@ class Algorithm:
             # It is given up only for one that looks better.
             value = jnp.asarray(np.mean(look(*world, meeting.student.best, keys)), jnp.float32)
             meeting.student = meeting.student._replace(best_return=value)
-            # Who brings Q(s, w) along has learned it in many models already.
-            meeting.to_beat = float(value) if self.config.forget and not self.method.amortised else None
+            # Who brings Q(s, w) along has learned it in many models already; after a rehearsal the student is new.
+            goes_on = self.config.forget and not self.method.amortised and meeting.tunings > 1
+            meeting.to_beat = float(value) if goes_on else None
         self._simulate(meeting, world, keys, begin)
         if meeting.to_beat is not None and float(meeting.student.best_return) <= meeting.to_beat:
             self._teach_anew(meeting)
+            meeting.imagined = self.config.imagined_episodes + self.config.learner.lanes
         else:
             meeting.phase = Phase.EVALUATE
         meeting.to_beat = None

@@ -38,7 +38,8 @@ class TransferConfig:
     code: every ten); 0: never."""
     rehearsal: bool = False
     """Whether N_f episodes are imagined before the first real one, with the members that T̂ was trained on, so that the
-    first episode is lived by a policy for the family, greedily; otherwise it is random (paper)."""
+    first episode is lived by a policy for the family, greedily; otherwise it is random (paper). A new student learns
+    in the T̂ that is tuned to it."""
     forget: bool = True
     """Whether the student forgets what another T̂ has shown it when T̂ was tuned. It goes on from the network it has; as
     such a one sometimes learns nothing any more, a new student takes its place if it finds no policy that looks
