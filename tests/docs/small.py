@@ -32,7 +32,9 @@ def small_transfer(name, specification, amortised=False):
     """The preset's procedure with hardly any imagination."""
     config = transfer_preset(name, specification, amortised)
     learner = replace(config.learner, hidden=(8,), lanes=2, minibatches=1)
-    return replace(config, learner=learner, imagined_episodes=4, weight_draws=2, look_episodes=2, retunings=0)
+    return replace(
+        config, learner=learner, imagined_episodes=4, weight_draws=2, look_episodes=2, retunings=0, rehearsal=False
+    )
 
 
 def small_amortise(name, specification):
