@@ -74,10 +74,9 @@ class TransferConfig:
 
     def most_imagined(self, episodes: int) -> int:
         """How many imagined episodes a student sees on one instance, at most."""
-        tunings = (
-            1 if self.forget else 1 + self.rehearsal + self.retunings + sum(map(self.is_milestone, range(episodes)))
-        )
-        return self.imagined_episodes * tunings + self.few_imagined(episodes) + self.learner.lanes
+        phases = 1 + self.rehearsal + self.retunings + sum(map(self.is_milestone, range(episodes)))
+        many = self.imagined_episodes * (1 if self.forget else phases)
+        return many + self.few_imagined(episodes) + self.learner.lanes
 
 
 def _paper(episodes: int) -> TransferConfig:
