@@ -144,8 +144,8 @@ def test_ctrl_c_ends_soon_and_leaves_what_was_done(tmp_path):
         process.send_signal(signal.SIGINT)
         assert "interrupted" in process.stderr.read()
         assert process.wait() == 130
-        # Two seconds on a quiet machine; tests may share theirs.
-        assert time.monotonic() - begin < 5
+        # Two seconds on a quiet machine, six on one that had four other things to do; the run itself takes far longer.
+        assert time.monotonic() - begin < 10
     assert (tmp_path / "meeting.checkpoint").exists()
 
 
