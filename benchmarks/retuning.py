@@ -9,6 +9,7 @@ beside them what the policy of the first tuning is worth in the new model.
 """
 
 import argparse
+import dataclasses
 from typing import Any
 
 import jax
@@ -51,7 +52,8 @@ def second_tuning(algorithm: Algorithm) -> tuple[Meeting, Student]:
 
 def measure(model: Any, family: Any, instance: Any, seed: int) -> dict[str, Any]:
     """One method, one patient."""
-    config = preset("default", family.specification)
+    # First episodes are random, so that T̂ has to be tuned again.
+    config = dataclasses.replace(preset("default", family.specification), rehearsal=False)
     algorithm = Algorithm(model, family, instance.theta, 2, seed, config, "given", "learned", lambda meeting: None)
     meeting, before = second_tuning(algorithm)
     told: dict[str, Any] = {"method": model.method, "instance": instance.label, "tuned": meeting.tunings == 2}
