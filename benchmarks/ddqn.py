@@ -40,7 +40,7 @@ def one(case: tuple[str, dict[str, float], str, Any, int, int], seed: int) -> di
     from hipmdp.control.evaluate import repeat_theta
     from hipmdp.control.presets import DEFAULT, PAPER
     from hipmdp.control.train import new_learner, train_in_stages
-    from hipmdp.transfer.algorithm import evaluate
+    from hipmdp.transfer.episodes import evaluate
 
     name, values, label, changes, episodes, _ = case
     family: Any = hipmdp.make(name)

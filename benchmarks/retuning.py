@@ -19,8 +19,9 @@ from common import cached_batch, cached_model, save
 
 import hipmdp
 from hipmdp.families.rollout import mean_return
-from hipmdp.transfer.algorithm import LEARNER, LOOKING, NETWORK, Algorithm, evaluate
+from hipmdp.transfer.algorithm import LEARNER, LOOKING, NETWORK, Algorithm
 from hipmdp.transfer.config import preset
+from hipmdp.transfer.episodes import evaluate
 from hipmdp.transfer.meeting import Meeting, Phase
 from hipmdp.transfer.simulate import Student, begun_anew, emptied, look, simulate_episodes
 

@@ -17,12 +17,12 @@ from hipmdp.families.host import HostFamily
 from hipmdp.families.instance_sets import frozen_instances, resolve_instances, training_pool
 from hipmdp.study.record import write_record
 from hipmdp.study.setup import PLAIN, Setup, Variant
-from hipmdp.transfer.algorithm import evaluate
 from hipmdp.transfer.amortise import amortise
 from hipmdp.transfer.blind import LOOKS, train_blind
 from hipmdp.transfer.collect import collect
 from hipmdp.transfer.config import PRESETS
 from hipmdp.transfer.config import preset as transfer_preset
+from hipmdp.transfer.episodes import evaluate
 from hipmdp.transfer.learn import check_imagination, learn_policy
 from hipmdp.transfer.methods import AMORTISED, BLIND, EMBEDDED, METHODS
 from hipmdp.transfer.pretrain import pretrain

@@ -15,22 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
-from hipmdp.control.evaluate import EpsilonGreedy, greedy_episodes, repeat_theta
+from hipmdp.control.evaluate import EpsilonGreedy
 from hipmdp.control.learner import epsilon
 from hipmdp.control.network import QNetwork
-from hipmdp.control.train import copied, train_in_stages
-from hipmdp.data.episodes import episodes_to_transitions
+from hipmdp.control.train import copied
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.belief import Belief, Filter, new_filter
 from hipmdp.dynamics.infer import tune_model
-from hipmdp.dynamics.model import Dynamics
 from hipmdp.dynamics.quality import quality
 from hipmdp.families.family import AbstractFamily, Theta
-from hipmdp.families.play import play, play_lives
-from hipmdp.families.rollout import Environment, Episode, mean_return, success_rate
+from hipmdp.families.rollout import Environment, mean_return, success_rate
 from hipmdp.transfer.adaptive import Adaptive
-from hipmdp.transfer.collect import rows_to_transitions
 from hipmdp.transfer.config import FIRST_EPISODES, TransferConfig
+from hipmdp.transfer.episodes import adaptive_episode, evaluate, followed_episode, model_free_episode
 from hipmdp.transfer.lived import best_lived
 from hipmdp.transfer.meeting import Meeting, Phase, no_rows
 from hipmdp.transfer.methods import METHODS, Method
@@ -38,8 +35,8 @@ from hipmdp.transfer.model import Model
 from hipmdp.transfer.simulate import Student, begun_anew, emptied, look, new_student, simulate_episodes, warm_started
 from hipmdp.transfer.worlds import Worlds
 
-NETWORK, LEARNER, LATENT, LIVING, FILTER, WEIGHTS, LOOKING, EVALUATION, STARTING = range(2_000_010, 2_000_019)
-"""Key streams."""
+NETWORK, LEARNER, LATENT, LIVING, FILTER, WEIGHTS, LOOKING, _, STARTING = range(2_000_010, 2_000_019)
+"""Key streams; the eighth is `episodes.EVALUATION`."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ class Algorithm:
         config, learner = self.config, self.config.learner
         capacity = (config.most_imagined(self.episodes) if self.imagines else self.episodes) * self.family.horizon
         dynamics, belief = self.model.dynamics, None
-        latent = None if dynamics is None else self._first_latent(dynamics)
+        latent = None if dynamics is None else self.model.first_latent(self.theta, self.key(LATENT))
         if self.method.amortised:
             belief, capacity = self.filter.start, capacity if self.imagines else 1
             latent = belief.best
@@ -114,14 +111,6 @@ class Algorithm:
         if self.rehearses:
             meeting.phase, meeting.imagined = Phase.REHEARSE, self.config.imagined_episodes
         return meeting
-
-    def _first_latent(self, dynamics: Dynamics) -> Float[Array, " latent"]:
-        if self.model.oracle is not None:
-            return self.model.oracle.latent(self.theta)
-        prior = dynamics.latent_prior
-        return prior.mean + jnp.sqrt(prior.variance) * jax.random.normal(
-            self.key(LATENT), prior.mean.shape, jnp.float32
-        )
 
     def advance(self, meeting: Meeting) -> None:
         """Do what comes next."""
@@ -144,13 +133,18 @@ class Algorithm:
 
     def _live(self, meeting: Meeting, begin: float) -> None:
         """One real episode, into 𝒟_b."""
-        belief, number = None, self._followed(meeting)
+        belief, number, key = None, self._followed(meeting), self.key(LIVING, meeting.episode)
+        who = self.family, self.theta
         if self.method.amortised and (meeting.episode == 0 or not self.imagines):
-            episode, belief = self._adaptive_episode(meeting)
+            assert meeting.belief is not None
+            actor = Adaptive(self.filter, self.conditioned, jnp.asarray(self.config.curiosity, jnp.float32))
+            episode, belief = adaptive_episode(*who, actor, meeting.belief, meeting.episode, key)
         elif self.imagines:
-            episode = self._followed_episode(meeting)
+            policy = EpsilonGreedy(self.policy(meeting), self._chance(meeting))
+            episode = followed_episode(*who, policy, meeting.episode, key)
         else:
-            episode = self._model_free_episode(meeting)
+            learner = self.config.learner
+            episode, meeting.student = model_free_episode(*who, learner, meeting.student, meeting.episode)
         meeting.records["learning_returns"].append(float(np.sum(episode.reward, dtype=np.float64)))
         meeting.records["model_error"].append(self._error(meeting, episode))
         meeting.lived = meeting.lived.extended(episode)
@@ -160,15 +154,6 @@ class Algorithm:
         meeting.seconds += time.perf_counter() - begin
         meeting.phase = Phase.TUNE if self.imagines else Phase.EVALUATE
 
-    def _adaptive_episode(self, meeting: Meeting) -> tuple[Transitions, Belief]:
-        """Act by Q(s, w) and learn who it is, step by step."""
-        assert meeting.belief is not None
-        actor = Adaptive(self.filter, self.conditioned, jnp.asarray(self.config.curiosity, jnp.float32))
-        keys = self.key(LIVING, meeting.episode)[None]
-        lived, beliefs = play_lives(self.family, actor, meeting.belief, keys, repeat_theta(self.theta, 1))
-        belief = jax.tree.map(lambda leaf: leaf[0], beliefs)
-        return episodes_to_transitions(self.family, lived, self.theta, first=meeting.episode), belief
-
     def _become(self, meeting: Meeting, belief: Belief) -> None:
         """What is believed now, and the policy Q(·, w) that goes with it."""
         meeting.belief, meeting.latent = belief, belief.best
@@ -176,18 +161,14 @@ class Algorithm:
         if not self.imagines:
             meeting.latents.append(belief.best)
 
-    def _followed_episode(self, meeting: Meeting) -> Transitions:
-        """ε-greedy, ε as low as imagination has brought it; in the first episode ε is 1. Refined ones are greedy.
+    def _chance(self, meeting: Meeting) -> Float[Array, ""]:
+        """ε of the next real episode: as low as imagination has brought it, and 1 before it. Refined ones are greedy.
 
         So is a rehearsed first one: a policy for the whole family shows more of an instance than its mishaps do.
         """
         chance = epsilon(self.config.learner, meeting.student.learner.started)
-        if self.method.amortised or (self.rehearses and meeting.episode == 0):
-            chance = jnp.zeros_like(chance)
-        policy = EpsilonGreedy(self.policy(meeting), chance)
-        keys = self.key(LIVING, meeting.episode)[None]
-        lived = play(self.family, policy, keys, repeat_theta(self.theta, 1))
-        return episodes_to_transitions(self.family, lived, self.theta, first=meeting.episode)
+        is_greedy = self.method.amortised or (self.rehearses and meeting.episode == 0)
+        return jnp.zeros_like(chance) if is_greedy else chance
 
     def policy(self, meeting: Meeting) -> QNetwork:
         """What the next episode is lived by."""
@@ -200,13 +181,6 @@ class Algorithm:
         if not decides:
             return meeting.tunings
         return best_lived(meeting.followed, meeting.records["learning_returns"], meeting.tunings)
-
-    def _model_free_episode(self, meeting: Meeting) -> Transitions:
-        """ε-greedy, and learning from every step as the paper's model-free baseline does."""
-        contexts, stages = repeat_theta(self.theta, 1), [meeting.episode + 1]
-        (chunk,) = train_in_stages(self.config.learner, self.family, contexts, meeting.student.learner, stages)
-        meeting.student = meeting.student._replace(learner=chunk.state, best=copied(chunk.state.online))
-        return rows_to_transitions(self.family, [chunk.rows], 0, self.theta)
 
     def _error(self, meeting: Meeting, episode: Transitions) -> float:
         """Mean L2 error of T̂ on an episode that it has not been tuned on."""
@@ -329,10 +303,3 @@ class Algorithm:
         meeting.records["seconds"].append(meeting.seconds)
         meeting.seconds, meeting.phase = 0.0, Phase.LIVE
         meeting.episode += 1
-
-
-def evaluate(family: AbstractFamily, network: QNetwork, theta: Theta, seed: int) -> Episode:
-    """Greedy evaluation episodes in the real environment (20 on grid and acrobot, 1 on HIV)."""
-    count = family.evaluation_episodes
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), EVALUATION), count)
-    return greedy_episodes(family, network, repeat_theta(theta, count), keys)

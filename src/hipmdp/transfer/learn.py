@@ -20,9 +20,10 @@ from hipmdp.families.family import AbstractFamily, Theta
 from hipmdp.families.host import HostFamily, no_reward
 from hipmdp.families.instance_sets import resolve_instance
 from hipmdp.families.rollout import mean_return, success_rate
-from hipmdp.transfer.algorithm import Algorithm, evaluate
+from hipmdp.transfer.algorithm import Algorithm
 from hipmdp.transfer.config import TransferConfig
 from hipmdp.transfer.config import preset as transfer_preset
+from hipmdp.transfer.episodes import evaluate
 from hipmdp.transfer.interrupt import interruptible
 from hipmdp.transfer.meeting import Meeting, Phase
 from hipmdp.transfer.methods import METHODS, find_method

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from hipmdp.control.config import DDQNConfig
 from hipmdp.control.network import QNetwork
@@ -56,6 +57,13 @@ class Model:
         """An untrained Q-network that standardises as the batch says."""
         centre, scale = (jnp.asarray(v, jnp.float32) for v in (self.centre, self.scale))
         return QNetwork(centre, scale, self.specification.action_count, config.hidden, key=key)
+
+    def first_latent(self, theta: Any, key: PRNGKeyArray) -> Float[Array, " latent"]:
+        """w_b of an instance of which nothing is known: drawn from the prior, or θ's own where θ is the latent."""
+        if self.oracle is not None:
+            return self.oracle.latent(theta)
+        prior = self.need_dynamics("a latent").latent_prior
+        return prior.mean + jnp.sqrt(prior.variance) * jax.random.normal(key, prior.mean.shape, jnp.float32)
 
     @property
     def has_latent(self) -> bool:
