@@ -2,8 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
+MINUTES ?= 5
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# Tests that compute more than they compile: they run with XLA's optimisations (tests/conftest.py).
+COMPUTE := tests/families tests/oracles tests/adaptation/test_cartpole.py
 
-.PHONY: demo test test-ray docs lint types unit bench constraints clean
+.PHONY: demo test test-ray fuzz docs lint types unit bench constraints clean
 
 demo: .venv/.core
 	$(BIN)/hipmdp demo --out demo
@@ -13,17 +17,27 @@ test: lint types unit
 lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: .venv/.test
 	$(BIN)/mypy
 
 # Heavy files first (tests/conftest.py); the processes that tests start may keep compiled modules.
 unit: .venv/.test
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	HIPMDP_TEST_XLA_LEVEL=0 $(PYTEST) $(addprefix --ignore=,$(COMPUTE))
+	$(PYTEST) $(COMPUTE)
 
 # A study on a Ray cluster of two nodes, one of which dies.
 test-ray: .venv/.ray
 	$(BIN)/python -m pytest -m ray tests/ray_cluster
+
+# As long as asked (MINUTES for each): mutated and lying files and odd command lines; kills. Then odd logs, twenty times as many
+# as in the suite.
+fuzz: .venv/.test
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --files 1000000 --seed $$(date +%s)
+	$(BIN)/python benchmarks/kills.py --minutes $(MINUTES) --kills 1000000 --seed $$(date +%s) --dry
+	HIPMDP_FUZZ=20 $(BIN)/python -m pytest -q tests/data/test_malformed.py tests/data/test_log_properties.py \
+	  tests/data/test_checkpoint.py tests/study/test_hostile.py tests/test_outputs.py
 
 # The documentation as a site of its own.
 docs: .venv/.test

@@ -16,9 +16,9 @@ import numpy as np
 from common import mean_and_interval, save
 
 import hipmdp
-from hipmdp.control.evaluate import greedy_episodes, repeat_theta
+from hipmdp.control.policies import greedy_episodes, repeat_theta
 from hipmdp.families.rollout import mean_return
-from hipmdp.transfer.config import preset
+from hipmdp.settings.presets import adaptation_preset
 
 MODELS = Path(__file__).parent / "study" / "models"
 PAPER, LARGER = (5e-4, 0.005), (1e-3, 0.01)
@@ -32,20 +32,21 @@ if __name__ == "__main__":
     asked = parser.parse_args()
     family = hipmdp.make("acrobot", sd=0.25)
     model = hipmdp.load(MODELS / f"acrobot-sd0.25-train32-150-embedded-seed{asked.seed}.hipmdp")
-    plain, keys = preset("default", family.specification), jax.random.split(jax.random.key(0), EPISODES)
+    plain, keys = adaptation_preset("default", family.specification), jax.random.split(jax.random.key(0), EPISODES)
     rows = []
     for (rate, tau), episodes in TRIALS:
-        learner = dataclasses.replace(plain.learner, learning_rate=rate, target_rate=tau)
-        config = dataclasses.replace(plain, learner=learner, imagined_episodes=episodes)
+        dqn = dataclasses.replace(plain.dqn, learning_rate=rate, target_rate=tau)
+        config = dataclasses.replace(plain, dqn=dqn, imagined_episodes=episodes)
         scores, seconds = [], []
         for instance in family.instances("test")[: asked.instances]:
             begin = time.perf_counter()
             run = hipmdp.learn_policy(model, family, instance.theta, 1, asked.seed, config=config, quiet=True)
             seconds.append(time.perf_counter() - begin)
-            lived = greedy_episodes(family, run.network, repeat_theta(instance.theta, EPISODES), keys)
-            scores.append(instance.score(mean_return(lived)))
-        told = {"learning_rate": rate, "target_rate": tau, "imagined": episodes, "scores": scores}
-        rows.append({**told, **mean_and_interval(scores), "median_seconds": float(np.median(seconds))})
+            assert run.network is not None
+            greedy = greedy_episodes(family, run.network, repeat_theta(instance.theta, EPISODES), keys)
+            scores.append(instance.score(mean_return(greedy)))
+        row = {"learning_rate": rate, "target_rate": tau, "imagined": episodes, "scores": scores}
+        rows.append({**row, **mean_and_interval(scores), "median_seconds": float(np.median(seconds))})
         print(rows[-1], flush=True)
     command = f"python benchmarks/acrobot_steps.py --instances {asked.instances} --seed {asked.seed}"
     save("acrobot_steps", command, rows)

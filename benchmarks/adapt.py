@@ -27,12 +27,12 @@ import numpy as np
 from common import RESULTS, cached_batch, cached_model, iqm_and_interval, keep_better, mean_and_interval, save
 
 import hipmdp
-from hipmdp.control.evaluate import Greedy
-from hipmdp.data.files import whole_file
+from hipmdp._files import atomic_write
+from hipmdp.control.policies import Greedy
 from hipmdp.families.grid import in_goal
-from hipmdp.families.instance_sets import frozen_instance
+from hipmdp.families.instances import frozen_instance
 from hipmdp.families.rollout import rollout
-from hipmdp.transfer.search import measured
+from hipmdp.study.instance_search.search import measured
 
 WORK = Path(__file__).parent / "batches" / "adapt"
 
@@ -81,22 +81,24 @@ def run_one(label: str, part: str, instance: str, seed: int, preset: str) -> Non
     family = hipmdp.make(setting.name, **setting.options)
     model = model_for(setting, seed, part)
     reward = {"grid": "true", "acrobot": "learned"}.get(setting.name, "given") if part == "reward" else "given"
-    dynamics = "true" if part == "dynamics" else "learned"
-    met = {} if instance == "baseline" else instance
-    run = hipmdp.learn_policy(model, family, met, 2, seed, None, reward, preset, dynamics=dynamics, quiet=True)
+    imagine_in = "environment" if part == "dynamics" else "model"
+    theta = {} if instance == "baseline" else instance
+    run = hipmdp.learn_policy(model, family, theta, 2, seed, None, reward, preset, imagine_in=imagine_in, quiet=True)
     record: dict[str, Any] = {
         "instance": instance, "seed": seed, "returns": run.returns.tolist(), "success": run.success.tolist(),
         "learning_returns": run.learning_returns.tolist(), "seconds": run.seconds.tolist(),
-        "model_error": run.model_error.tolist(), "held_out_error": model.report["held_out_error"],
+        "model_error": run.model_error.tolist(),
+        "error_on_held_out_episodes": model.metrics["error_on_held_out_episodes"],
         "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
     }  # fmt: skip
     if instance != "baseline":
         # On the starts on which all stored returns are measured: should it be the best one known.
+        assert run.network is not None
         record["measured"] = measured(family, run.theta, run.network)
     if setting.name == "grid" and part in ("all", "latent"):
         record["imagination"] = through_the_wall(family, run)
     WORK.mkdir(exist_ok=True, parents=True)
-    with whole_file(path_of(label, part, instance, seed, preset)) as temporary:
+    with atomic_write(path_of(label, part, instance, seed, preset)) as temporary:
         temporary.write_text(json.dumps(record))
 
 
@@ -112,12 +114,12 @@ def through_the_wall(family: Any, run: Any) -> dict[str, float]:
 
     def one(key: Any, row: Any) -> Any:
         episode = rollout(environment, policy, key, jax.tree.map(lambda leaf: leaf[row], contexts))
-        true = jax.vmap(lambda s, a: family.step(key, s, a, run.theta))(episode.states, episode.actions)
+        true = jax.vmap(lambda s, a: family.step(key, s, a, run.theta))(episode.steps.state, episode.steps.action)
         return episode, true.reward, true.state
 
     keys = jax.random.split(jax.random.key(0), 200)
     episode, reward, state = jax.jit(jax.vmap(one))(keys, jax.numpy.arange(200) % count)
-    valid, imagined = np.asarray(episode.valid), np.asarray(episode.rewards)
+    valid, imagined = np.asarray(episode.valid), np.asarray(episode.steps.reward)
     entered = valid & (imagined > 0)
     really = np.asarray(jax.vmap(jax.vmap(in_goal))(state))
     still, truly_still = (np.asarray(r) < -1 for r in (imagined, reward))

@@ -20,14 +20,12 @@ import numpy as np
 from common import RESULTS, save
 
 import hipmdp
-from hipmdp.control.evaluate import repeat_theta
+from hipmdp.control.policies import BeliefActor, repeat_theta
 from hipmdp.dynamics.belief import new_filter
-from hipmdp.families.family import AbstractFamily
-from hipmdp.families.rollout import lives
-from hipmdp.transfer.adaptive import Adaptive
-from hipmdp.transfer.amortise import amortise
-from hipmdp.transfer.config import amortise_preset
-from hipmdp.transfer.model import Model
+from hipmdp.families.protocol import BaseFamily
+from hipmdp.pretraining.amortise import amortise
+from hipmdp.pretraining.model import Model
+from hipmdp.settings.presets import amortise_preset
 
 STUDY = Path(__file__).parent / "study"
 NAME, PATIENTS = "hiv-train32-150", range(10, 20)
@@ -47,16 +45,16 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """Settings of `AmortiseConfig` and of its learner."""
 
 
-def first_scores(model: Model, family: AbstractFamily, curiosity: float, seed: int) -> list[float]:
+def first_scores(model: Model, family: BaseFamily, information_weight: float, seed: int) -> list[float]:
     assert model.dynamics is not None
-    assert model.policy is not None
+    assert model.latent_policy is not None
     told = new_filter(model.dynamics, jax.random.key(seed))
-    actor = Adaptive(told, model.policy, jnp.asarray(curiosity, jnp.float32))
+    actor = BeliefActor(told, model.latent_policy, jnp.asarray(information_weight, jnp.float32))
     scores = []
     for number in PATIENTS:
         patient = family.instances("test")[number]
-        lived, _ = lives(family, actor, told.start, jax.random.key(seed)[None], repeat_theta(patient.theta, 1))
-        scores.append(patient.score(float(np.sum(np.asarray(lived.rewards, np.float64)))))
+        lived, _ = family.rollout_actors(actor, told.start, jax.random.key(seed)[None], repeat_theta(patient.theta, 1))
+        scores.append(patient.score(float(np.sum(np.asarray(lived.steps.reward, np.float64)))))
     return scores
 
 
@@ -64,9 +62,9 @@ def measure(variant: str, seed: int) -> dict[str, Any]:
     family = hipmdp.make("hiv")
     model = hipmdp.load(STUDY / "models" / f"{NAME}-embedded-seed1.hipmdp")
     batch = hipmdp.load_transitions(STUDY / "batches" / f"{NAME}-seed1.parquet")
-    own, learner = VARIANTS[variant]
+    own, dqn = VARIANTS[variant]
     config = dataclasses.replace(amortise_preset("default", family.specification), **own)
-    config = dataclasses.replace(config, learner=dataclasses.replace(config.learner, **learner))
+    config = dataclasses.replace(config, dqn=dataclasses.replace(config.dqn, **dqn))
     begin = time.perf_counter()
     learned = amortise(model, batch, seed, config=config, family=family)
     seconds = time.perf_counter() - begin

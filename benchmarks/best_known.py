@@ -3,7 +3,7 @@
     python benchmarks/best_known.py [FAMILY …] [--rescore]
 
 FAMILY: grid, acrobot, acrobot-wide, hiv. `blind` is one policy trained on the true dynamics of all training instances
-(train32; train on grid), without being told which is which; three seeds. Writes
+(train32; train on grid), without seeing which is which; three seeds. Writes
 a table (JSON) and a picture per family. `--rescore` only recomputes the scores of what is stored.
 """
 
@@ -20,7 +20,8 @@ from matplotlib.figure import Figure
 
 import hipmdp
 from hipmdp.families.drawing import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE
-from hipmdp.transfer.search import SEARCH, measured
+from hipmdp.settings.presets import SEARCH
+from hipmdp.study.instance_search.search import measured
 
 FAMILIES: dict[str, Any] = {
     "grid": ("grid", {}, "train", 800),
@@ -42,7 +43,7 @@ def measure(label: str) -> dict[str, Any]:
     name, options, training, episodes = FAMILIES[label]
     family = hipmdp.make(name, **options)
     begin = time.perf_counter()
-    config = replace(SEARCH[name].learner, epsilon_decay=0.995)
+    config = replace(SEARCH[name].dqn, epsilon_decay=0.995)
     tests = family.instances("test")
     blind, success, records = [], [], []
     for seed in range(SEEDS):

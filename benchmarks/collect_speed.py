@@ -29,21 +29,21 @@ def parts() -> list[dict[str, Any]]:
     import jax.numpy as jnp
 
     import hipmdp
-    from hipmdp.control import learner
-    from hipmdp.control.evaluate import repeat_theta
-    from hipmdp.control.presets import preset
-    from hipmdp.control.train import new_learner
+    from hipmdp.control import dqn as dqn
+    from hipmdp.control.policies import repeat_theta
+    from hipmdp.control.train import new_dqn
     from hipmdp.data import replay as replays
+    from hipmdp.settings.presets import dqn_preset
 
     family: Any = hipmdp.make("hiv")
-    config, contexts = preset("default", family.specification), repeat_theta(family.theta(), 1)
-    state = new_learner(family.specification, config, 500, jax.random.key(0))
-    state, _ = learner.run_ticks(config, family, contexts, state, 500, 200)
+    config, contexts = dqn_preset("default", family.specification), repeat_theta(family.theta(), 1)
+    state = new_dqn(family.specification, config, 500, jax.random.key(0))
+    state, _ = dqn.run_ticks(config, family, contexts, state, 500, 200)
     steps, count = config.steps_per_phase, 100
     network, replay = state.online, state.replay
     rows = jax.tree.map(lambda leaf: leaf[:steps], replay.items)
     batch = replays.sample(replay, jax.random.key(1), config.batch_size, config.importance_exponent)
-    optimizer = learner.make_optimizer(config)
+    optimizer = dqn.make_optimizer(config)
     gradient = jax.tree.map(jnp.ones_like, network)
 
     def scanned(body: Any, carry: Any, length: int = count) -> float:
@@ -92,10 +92,10 @@ def parts() -> list[dict[str, Any]]:
         * scanned(optimise, (network, state.target, state.optimizer)),
     }
     begin = time.perf_counter()
-    state, out = learner.run_ticks(config, family, contexts, state, 500, 200)
+    state, out = dqn.run_ticks(config, family, contexts, state, 500, 200)
     jax.block_until_ready(out)
     begin = time.perf_counter()
-    state, out = learner.run_ticks(config, family, contexts, state, 500, 200)
+    state, out = dqn.run_ticks(config, family, contexts, state, 500, 200)
     jax.block_until_ready(out)
     total = (time.perf_counter() - begin) / 200
     size = 1024

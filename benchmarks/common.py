@@ -12,10 +12,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from hipmdp.settings.presets import dynamics_preset
+from hipmdp.study.paper_figures.uncertainty import UNSURE
 from hipmdp.study.statistics import estimate, interquartile_mean, mean
-from hipmdp.study.uncertainty import UNSURE
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS, SEARCHES = Path(__file__).parent / "results", Path(__file__).parent / "searches"
 _SLOW = {"weight_draws": 10, "learning_rate": 2e-3, "tune_widening": 1000.0, "tune_rounds": 3000}
 PAPER_SIZED: dict[str, dict[str, Any]] = {
     "grid": asdict(UNSURE),
@@ -64,7 +65,6 @@ def cached_model(batch: Any, label: str, method: str, seed: int, latents: str = 
     from dataclasses import replace
 
     import hipmdp
-    from hipmdp.dynamics.presets import preset
 
     kind = "" if latents == "learned" else f"-{latents}"
     path = Path(__file__).parent / "batches" / f"{label}-{method}{kind}-{seed}.hipmdp"
@@ -73,37 +73,40 @@ def cached_model(batch: Any, label: str, method: str, seed: int, latents: str = 
     model = hipmdp.load(path)
     assert model.dynamics is not None
     fitted = model.dynamics.config
-    config = config or preset("default", batch.specification)
+    config = config or dynamics_preset("default", batch.specification)
     config = replace(config, role=fitted.role, hidden=fitted.hidden, latent_size=fitted.latent_size)
     return model.with_dynamics(replace(model.dynamics, config=config))
 
 
 def mean_and_interval(values: Any) -> dict[str, float]:
     """Mean over the first axis with its 95 % bootstrap interval."""
-    told = estimate(mean, np.asarray(values, np.float64)[:, None])
-    return {"mean": told.value, "low": told.low, "high": told.high}
+    found = estimate(mean, np.asarray(values, np.float64)[:, None])
+    return {"mean": found.value, "low": found.low, "high": found.high}
 
 
 def iqm_and_interval(table: Any) -> dict[str, float]:
     """IQM of (seeds, instances) with its 95 % interval: seeds drawn anew in every instance (stratified bootstrap)."""
-    told = estimate(interquartile_mean, np.asarray(table, np.float64))
-    low, high = (told.value if np.isnan(v) else v for v in (told.low, told.high))  # One row has no spread.
-    return {"iqm": told.value, "low": low, "high": high, "mean": float(np.mean(table))}
+    found = estimate(interquartile_mean, np.asarray(table, np.float64))
+    low, high = (found.value if np.isnan(v) else v for v in (found.low, found.high))  # One row has no spread.
+    return {"iqm": found.value, "low": low, "high": high, "mean": float(np.mean(table))}
 
 
 def keep_better(family: Any, instance: Any, record: dict[str, Any]) -> None:
     """A return above the best known one is stored beside the searches; `hipmdp instances` puts it into the set."""
-    from hipmdp.transfer.best_known import default_path
+    from hipmdp._files import output_directory, read_json, save_json
+    from hipmdp.study.instance_search.freeze import default_path
+    from hipmdp.study.instance_search.searches import read_searches
 
     if record["return"] <= instance.best_known:
         return
     path = default_path(family)
     name, position = instance.label.split(":")
-    draw = json.loads(path.read_text())["sets"][name][int(position)]["draw"]
-    target = Path(__file__).parent / "searches" / path.stem / f"draw{draw:04d}-other-{record['method']}.json"
-    if target.exists() and json.loads(target.read_text())["return"] >= record["return"]:
+    draw = read_json(path)["sets"][name][int(position)]["draw"]
+    work, label = SEARCHES / path.stem, f"draw{draw:04d}-other-{record['method']}"
+    stored = read_searches(work).found.get(label)
+    if stored is not None and stored["return"] >= record["return"]:
         return
-    target.write_text(json.dumps(record))
+    save_json(output_directory(work) / f"{label}.json", record)
 
 
 def save(name: str, command: str, rows: Any) -> None:

@@ -34,22 +34,21 @@ GOAL = {"grid": 980.0, "acrobot": -12.0, "hiv": 1e10}
 
 
 def one(case: tuple[str, dict[str, float], str, Any, int, int], seed: int) -> dict[str, Any]:
-    import jax
-
     import hipmdp
-    from hipmdp.control.evaluate import repeat_theta
-    from hipmdp.control.presets import DEFAULT, PAPER
-    from hipmdp.control.train import new_learner, train_in_stages
-    from hipmdp.transfer.episodes import evaluate
+    from hipmdp._random import root_key
+    from hipmdp.adaptation.evaluate import evaluate
+    from hipmdp.control.policies import Greedy, repeat_theta
+    from hipmdp.control.train import new_dqn, train_in_stages
+    from hipmdp.settings.presets import DEFAULT, PAPER
 
     name, values, label, changes, episodes, _ = case
     family: Any = hipmdp.make(name)
     theta = family.theta(values)
-    config = PAPER[name] if changes == "paper" else replace(DEFAULT[name], **changes)
-    state = new_learner(family.specification, config, episodes, jax.random.key(seed))
+    config = PAPER[name].dqn if changes == "paper" else replace(DEFAULT[name].dqn, **changes)
+    state = new_dqn(family.specification, config, episodes, root_key(seed))
     stages, curve = range(50, episodes + 1, 50), []
     for chunk in train_in_stages(config, family, repeat_theta(theta, 1), state, stages):
-        greedy = evaluate(family, chunk.state.online, theta, seed)
+        greedy = evaluate(family, Greedy(chunk.state.online), theta, root_key(seed))
         curve.append((int(chunk.state.started), float(greedy.undiscounted_return.mean())))
     reached = next((episode for episode, value in curve if value >= GOAL[name]), None)
     return {

@@ -14,7 +14,7 @@ from common import PAPER_SIZED, best_seconds, cached_batch, pin_to_one_core, sav
 STEPS = 500
 
 
-def step_seconds(dynamics: Any, config: Any, prior: Any, schedule: Any, state: Any) -> float:
+def step_seconds(dynamics: Any, prior: Any, schedule: Any, state: Any) -> float:
     import jax
     import jax.numpy as jnp
 
@@ -22,9 +22,12 @@ def step_seconds(dynamics: Any, config: Any, prior: Any, schedule: Any, state: A
 
     # The state is donated to each run, so that each needs a copy, whose time does not count.
     copying = best_seconds(lambda: jax.tree.map(jnp.copy, state))
-    whole = best_seconds(
-        lambda: fit.run_rounds(dynamics, config, prior, schedule, jax.tree.map(jnp.copy, state), STEPS)
-    )
+
+    def run() -> Any:
+        copy = jax.tree.map(jnp.copy, state)
+        return fit.run_rounds(dynamics, copy, latent_prior=prior, schedule=schedule, chunk=STEPS)
+
+    whole = best_seconds(run)
     return (whole - copying) / STEPS
 
 
@@ -35,16 +38,15 @@ def main() -> None:
 
     import hipmdp
     from hipmdp.dynamics import fit
-    from hipmdp.dynamics.model import new_dynamics
+    from hipmdp.dynamics.model import instance_rows, new_dynamics
     from hipmdp.dynamics.network import Gaussian
     from hipmdp.dynamics.noise import from_pool, make_pool
-    from hipmdp.dynamics.pretrain import instance_rows
-    from hipmdp.dynamics.scaling import scaling_of
+    from hipmdp.dynamics.standardise import scaling_of
 
     batch = cached_batch("hiv", {}, 5, 500, 0)
     rows = []
     base = hipmdp.DynamicsConfig(**PAPER_SIZED["hiv"])
-    unit = Gaussian(jnp.zeros(5, jnp.float32), jnp.ones(5, jnp.float32))
+    unit = Gaussian.unit(5)
     few = batch.select(batch.episode % 25 == 0)
     for log, draws, size in ((few, 50, 32), (batch, 50, 32), (batch, 10, 256)):
         for part, steps in (("W", (1, 0)), ("w_b", (0, 1))):
@@ -55,7 +57,7 @@ def main() -> None:
             data = dynamics.rows(log, instance_rows(log, log.instances))
             schedule = fit.Schedule(1e-4, 1e-4, config.rounds)
             state = fit.init(dynamics, data, jax.random.key(1))
-            seconds = step_seconds(dynamics, config, unit, schedule, state)
+            seconds = step_seconds(dynamics, unit, schedule, state)
             facts = {"draws": draws, "rows": size, "transitions": len(log), "ms": 1e3 * seconds}
             rows.append({"what": f"step on {part}", **facts})
             print(f"step on {part:4} {facts}", flush=True)
@@ -81,9 +83,8 @@ def main() -> None:
     def gradient(normals: Any) -> Any:
         def loss(posterior: Any) -> Any:
             part = parameters._replace(network=(posterior, dynamics.log_noise))
-            return fit.batch_energy(
-                base, dynamics.sizes, dynamics.prior, unit, part, sample, jnp.ones(32), jnp.asarray(5e5), normals, None
-            )[0]
+            mini_batch = fit.MiniBatch(sample, jnp.ones(32), normals, jnp.zeros((50, 32, 0)))
+            return fit.batch_energy(dynamics, part, mini_batch, latent_prior=unit, count=jnp.asarray(5e5))[0]
 
         return jax.grad(loss)(dynamics.posterior).mean[:200]
 

@@ -38,7 +38,7 @@ def walk(family: Any, states: Any, thetas: Any, starts: Any, actions: Any) -> An
 
 
 def measure(name: str) -> dict[str, Any]:
-    family = hipmdp.make(name)
+    family = hipmdp.make(name).simulator("this benchmark")
     rates = {}
     for label, lanes in (("vmapped", LANES[name]), ("single", 1)):
         steps = STEPS[name] if lanes > 1 else 200

@@ -20,14 +20,13 @@ import numpy as np
 from common import RESULTS, cached_batch, save
 
 import hipmdp
-from hipmdp.control.evaluate import repeat_theta
-from hipmdp.data.episodes import episodes_to_transitions
+from hipmdp.control.policies import repeat_theta
+from hipmdp.data.experience import episodes_to_transitions
 from hipmdp.dynamics.infer import infer_latent, tune_model
 from hipmdp.dynamics.model import predict
-from hipmdp.dynamics.presets import DEFAULT
-from hipmdp.dynamics.scaling import state_changes
-from hipmdp.families.rollout import rollouts
+from hipmdp.dynamics.standardise import state_changes
 from hipmdp.families.scripted import random_policy
+from hipmdp.settings.presets import DEFAULT
 
 SLOW = {"weight_draws": 10, "learning_rate": 2e-3, "rounds": 20_000}
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -43,8 +42,8 @@ SEEN = 24
 
 def errors(dynamics: Any, rows: Any, latent: Any) -> tuple[float, float]:
     """RMSE over all rows, and over those in which the patient is healing or healed (NaN if there are none)."""
-    told = np.asarray(predict(dynamics, rows.state, rows.action, latent).mean)
-    squares = ((told - state_changes(rows)) / np.asarray(dynamics.scaling.change_scale)) ** 2
+    predicted = np.asarray(predict(dynamics, rows.state, rows.action, latent, key=jax.random.key(0)).mean)
+    squares = ((predicted - state_changes(rows)) / np.asarray(dynamics.scaling.change_scale)) ** 2
     healing = rows.state[:, 5] > 4
     return float(np.sqrt(squares.mean())), float(np.sqrt(squares[healing].mean())) if healing.any() else float("nan")
 
@@ -63,25 +62,25 @@ def main() -> None:
         path = Path(__file__).parent / "batches" / f"hiv-capacity-{name}.hipmdp"
         begin = time.perf_counter()
         if not path.exists():
-            hipmdp.pretrain(training, config=replace(DEFAULT["hiv"], **change), quiet=True).save(path)
+            hipmdp.pretrain(training, config=replace(DEFAULT["hiv"].dynamics, **change), quiet=True).save(path)
         seconds = time.perf_counter() - begin
         model = hipmdp.load(path)
         dynamics = model.need_dynamics("hiv_capacity")
-        row: dict[str, Any] = {"variant": label, "seconds": seconds, **model.report}
+        row: dict[str, Any] = {"variant": label, "seconds": seconds, **model.metrics}
         for widening in (0.0, *WIDENINGS):
             found = []
             for i in range(SEEN, 32):
                 theta = patients[i].theta
                 keys = jax.random.split(jax.random.key(1000 + i), 1)
-                lived = rollouts(family, random_policy(family), keys, repeat_theta(theta, 1))
+                lived = family.rollouts(random_policy(family), keys, repeat_theta(theta, 1))
                 episode = episodes_to_transitions(family, lived, theta)
                 own = batch.of_instance(i)
                 own = own.select(np.flatnonzero(own.episode >= 100)[::7])
                 if widening == 0:
-                    fitted, latent = dynamics, infer_latent(dynamics, episode).value
+                    fitted, latent = dynamics, infer_latent(dynamics, episode, key=jax.random.key(1)).value
                 else:
                     config = replace(dynamics.config, tune_widening=widening, tune_rounds=500)
-                    fitted, latent = tune_model(replace(dynamics, config=config), episode)
+                    fitted, latent = tune_model(replace(dynamics, config=config), episode, key=jax.random.key(1))
                 found.append(errors(fitted, own, latent))
             mean = np.nanmean(np.asarray(found), axis=0)
             key = "latent alone" if widening == 0 else f"tuned, widening {widening:g}"

@@ -13,13 +13,12 @@ import jax
 from common import PAPER_SIZED, cached_batch, mean_and_interval, save
 
 import hipmdp
-from hipmdp.control.evaluate import repeat_theta
-from hipmdp.data.episodes import episodes_to_transitions
+from hipmdp.control.policies import repeat_theta
+from hipmdp.data.experience import episodes_to_transitions
+from hipmdp.dynamics.fit_family import fit_dynamics
 from hipmdp.dynamics.infer import infer_latent, tune_model
 from hipmdp.dynamics.oracle import oracle_latents, training_latents
-from hipmdp.dynamics.pretrain import fit_dynamics
 from hipmdp.dynamics.quality import quality
-from hipmdp.families.rollout import rollouts
 from hipmdp.families.scripted import random_policy
 
 PATIENTS = 12
@@ -27,7 +26,7 @@ PATIENTS = 12
 
 def random_episodes(family: Any, theta: Any) -> list[hipmdp.Transitions]:
     keys = jax.random.split(jax.random.key(7), 2)
-    log = episodes_to_transitions(family, rollouts(family, random_policy(family), keys, repeat_theta(theta, 2)), theta)
+    log = episodes_to_transitions(family, family.rollouts(random_policy(family), keys, repeat_theta(theta, 2)), theta)
     return [log.select(log.episode == i) for i in (0, 1)]
 
 
@@ -35,18 +34,22 @@ def unseen(dynamics: Any, family: Any, oracle: Any = None) -> dict[str, Any]:
     found: dict[str, list[Any]] = {}
     for instance in family.instances("test")[:PATIENTS]:
         first, second = random_episodes(family, instance.theta)
+        latent_key, tune_key, quality_key = jax.random.split(jax.random.key(0), 3)
         if oracle is not None:
-            found.setdefault("true θ as latent", []).append(quality(dynamics, second, oracle(instance.theta)))
+            measured = quality(dynamics, second, oracle(instance.theta), key=quality_key)
+            found.setdefault("true θ as latent", []).append(measured)
             continue
-        latent = infer_latent(dynamics, first).value
-        tuned = tune_model(dynamics, first, latent=latent)
-        found.setdefault("mean latent", []).append(quality(dynamics, second, dynamics.latent_prior.mean))
-        found.setdefault("inferred latent", []).append(quality(dynamics, second, latent))
-        found.setdefault("tuned", []).append(quality(tuned.dynamics, second, tuned.latent))
+        latent = infer_latent(dynamics, first, key=latent_key).value
+        tuned = tune_model(dynamics, first, key=tune_key, latent=latent)
+        for name, model, w in (
+            ("mean latent", dynamics, dynamics.latent_prior.mean),
+            ("inferred latent", dynamics, latent),
+            ("tuned", tuned.dynamics, tuned.latent),
+        ):
+            found.setdefault(name, []).append(quality(model, second, w, key=quality_key))
     return {
         name: {
-            "rmse": mean_and_interval([q.rmse for q in values]),
-            "l2": mean_and_interval([q.l2 for q in values]),
+            "error": mean_and_interval([q.error for q in values]),
             "log_likelihood": mean_and_interval([q.log_likelihood for q in values]),
             **{
                 f"coverage{level}": mean_and_interval([q.coverage[i] for q in values])
@@ -72,13 +75,13 @@ if __name__ == "__main__":
             "transitions": len(batch),
             "seconds": seconds,
             "peak_gb": peak,
-            **model.report,
+            **model.metrics,
         }
         print(f"{label}: {seconds:.0f} s, {peak:.2f} GB at most so far, {model}", flush=True)
         row["unseen"] = unseen(model.dynamics, family)
         oracle = oracle_latents(batch.thetas)
         wide = replace(config, latent_size=len(oracle.names))
-        bound = fit_dynamics(batch, wide, latents=training_latents(oracle, batch.thetas))
+        bound = fit_dynamics(batch, wide, key=jax.random.key(3), latents=training_latents(oracle, batch.thetas))
         row["unseen"] |= unseen(bound, family, oracle.latent)
         for name, facts in row["unseen"].items():
             print(f"  {name:18}" + "  ".join(f"{k} {v['mean']:.3f}" for k, v in facts.items()), flush=True)

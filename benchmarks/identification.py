@@ -22,16 +22,14 @@ import numpy as np
 from common import RESULTS, pin_to_one_core, save
 
 import hipmdp
-from hipmdp.control.evaluate import repeat_theta
-from hipmdp.data.episodes import episodes_to_transitions
+from hipmdp.control.policies import BeliefActor, repeat_theta
+from hipmdp.data.experience import episodes_to_transitions
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.belief import Belief, Filter, new_filter
-from hipmdp.dynamics.scaling import state_changes
-from hipmdp.families.family import AbstractFamily, Theta
-from hipmdp.families.rollout import lives
+from hipmdp.dynamics.standardise import state_changes
+from hipmdp.families.protocol import BaseFamily, Theta
+from hipmdp.settings.presets import adaptation_preset
 from hipmdp.study.setup import parse_setup
-from hipmdp.transfer.adaptive import Adaptive
-from hipmdp.transfer.config import preset
 
 STUDY = Path(__file__).parent / "study" / "models"
 FAMILIES: dict[str, tuple[str, str | None]] = {
@@ -57,7 +55,7 @@ MARGIN = 1.1
 class Random(eqx.Module):
     """Any action; the belief is followed all the same."""
 
-    actor: Adaptive
+    actor: BeliefActor
 
     def act(self, key: Any, state: Any, time: Any, memory: Belief) -> Any:
         count = self.actor.filter.dynamics.specification.action_count
@@ -92,9 +90,9 @@ def errors(told: Filter, latents: Any, features: Any, target: Any) -> Any:
     return jax.lax.map(one, latents)
 
 
-def episode(family: AbstractFamily, actor: Any, theta: Theta, seed: int) -> Transitions:
-    start = actor.filter.start if isinstance(actor, Adaptive) else actor.actor.filter.start
-    lived, _ = lives(family, actor, start, jax.random.key(seed)[None], repeat_theta(theta, 1))
+def episode(family: BaseFamily, actor: Any, theta: Theta, seed: int) -> Transitions:
+    start = actor.filter.start if isinstance(actor, BeliefActor) else actor.actor.filter.start
+    lived, _ = family.rollout_actors(actor, start, jax.random.key(seed)[None], repeat_theta(theta, 1))
     return episodes_to_transitions(family, lived, theta)
 
 
@@ -102,7 +100,7 @@ def rows_of(log: Transitions) -> tuple[Any, Any, Any]:
     return jnp.asarray(log.state), jnp.asarray(log.action), jnp.asarray(state_changes(log), jnp.float32)
 
 
-def one_instance(family: AbstractFamily, actors: dict[str, Any], theta: Theta, seed: int) -> dict[str, Any]:
+def one_instance(family: BaseFamily, actors: dict[str, Any], theta: Theta, seed: int) -> dict[str, Any]:
     told: Filter = actors["amortised"].filter
     others = [episode(family, actors[way], theta, seed + 500) for way in ("random", "amortised")]
     held = [told.dynamics.rows(log) for log in others]
@@ -139,13 +137,13 @@ def _predict(told: Filter, belief: Belief, state: Any, action: Any) -> Any:
     return jax.vmap(lambda s, a: told.predict(belief, s, a))(state, action)
 
 
-def step_milliseconds(actor: Adaptive, theta: Theta, family: AbstractFamily) -> float:
+def step_milliseconds(actor: BeliefActor, theta: Theta, family: BaseFamily) -> float:
     """Act, and learn from what came: as a caller in real life does, one step at a time."""
     act = eqx.filter_jit(
         lambda actor, state, belief: actor.act(jax.random.key(0), state, jnp.zeros((), jnp.int32), belief)
     )
     observe = eqx.filter_jit(lambda actor, belief, *row: actor.observe(belief, *row))
-    state, belief = family.reset(jax.random.key(0), theta), actor.filter.start
+    state, belief = family.first_states(jax.random.key(0)[None], theta)[0], actor.filter.start
     times = []
     for _ in range(200):
         begin = time.perf_counter()
@@ -161,10 +159,12 @@ def measure(name: str, seed: int) -> dict[str, Any]:
     family = parse_setup(text).make()
     model = hipmdp.load(text if label is None else STUDY / f"{label}-amortised-seed{seed}.hipmdp")
     assert model.dynamics is not None
-    assert model.policy is not None
+    assert model.latent_policy is not None
     told = new_filter(model.dynamics, jax.random.key(0))
-    curiosity = preset("default", family.specification).curiosity
-    by_value, informed = (Adaptive(told, model.policy, jnp.asarray(c, jnp.float32)) for c in (curiosity, INFORMED))
+    information_weight = adaptation_preset("default", family.specification).information_weight
+    by_value, informed = (
+        BeliefActor(told, model.latent_policy, jnp.asarray(c, jnp.float32)) for c in (information_weight, INFORMED)
+    )
     actors = {"random": Random(by_value), "informed": informed, "amortised": by_value}
     instances = family.instances("test")[:INSTANCES]
     repeats = 5 if len(instances) < INSTANCES else 1

@@ -18,7 +18,7 @@ from common import RESULTS, cached_batch, save
 
 from hipmdp.report.measured import uncertainty_figure
 from hipmdp.report.style import save_figure
-from hipmdp.study.uncertainty import measure_uncertainty
+from hipmdp.study.paper_figures.uncertainty import measure_uncertainty
 
 SEEDS = 10
 MAPS = ("variance", "red", "blue")

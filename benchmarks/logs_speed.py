@@ -20,7 +20,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from common import save
 
-COLUMNS = ["--instance", "machine", "--episode", "run", "--time", "t", "--state", "x,v", "--action", "push"]
+COLUMNS = ["--instance-column", "machine", "--episode", "run", "--time", "t", "--state", "x,v", "--action", "push"]
 AGAIN = """
 import sys, time
 import hipmdp
@@ -31,8 +31,8 @@ log = hipmdp.read_logs(
 )
 for _ in range(2):
     begin = time.perf_counter()
-    told = hipmdp.recognise(model, log)
-    hipmdp.outlook(model, told, log.next_state[-1])
+    found = hipmdp.identify(model, log)
+    hipmdp.forecast(model, found, log.next_state[-1])
     spent = time.perf_counter() - begin
 print(spent)
 """
@@ -92,7 +92,7 @@ def main() -> None:
             "csv_seconds": _csv_seconds(directory / "fleet.csv"),
             "pretrain_seconds": whole,
             "peak_gb": peak,
-            "held_out_error": told["held_out_error"],
+            "error_on_held_out_episodes": told["error_on_held_out_episodes"],
             "error_with_mean_latent": told["error_with_mean_latent"],
             "adapt_seconds": adapt,
             "adapt_computation_seconds": float(again.stdout),

@@ -19,10 +19,10 @@ import numpy as np
 from common import save
 
 import hipmdp
+from hipmdp._files import atomic_write
 from hipmdp.cli.online import facts
-from hipmdp.data.files import whole_file
-from hipmdp.families.instance_sets import frozen_instance
-from hipmdp.transfer.online import online
+from hipmdp.families.instances import frozen_instance
+from hipmdp.online.loop import online
 
 WORK = Path(__file__).parent / "batches" / "online"
 FAMILIES = ("acrobot", "grid")
@@ -40,7 +40,7 @@ def run_one(name: str, seed: int) -> None:
     for row in told["instances"]:
         known = frozen_instance(family, row["instance"])
         row["scripted"] = known.score(known.scripted)
-    with whole_file(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(told))
 
 

@@ -25,12 +25,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import hipmdp
-from hipmdp.control.evaluate import repeat_theta
-from hipmdp.data.episodes import episodes_to_transitions
+from hipmdp._random import root_key, stream
+from hipmdp.control.policies import repeat_theta
+from hipmdp.data.experience import episodes_to_transitions
 from hipmdp.dynamics.quality import quality
 from hipmdp.families.drawing import BLUE, FAINT, GREEN, ORANGE, PURPLE
-from hipmdp.families.rollout import rollouts
-from hipmdp.transfer.adapt import tune_model
+from hipmdp.from_logs.tune import tune_model
 
 METHODS = {"embedded": BLUE, "linear": ORANGE, "average": GREEN, "scratch": PURPLE}
 EPISODES = 10
@@ -64,7 +64,7 @@ def lived(family: Any, instance: hipmdp.Instance, seed: int, controlled: bool) -
     actions = jnp.asarray([int(a) for a in instance.source["actions"]], jnp.int32)
     policy = Treatment(actions, family.specification.action_count)
     keys = jax.random.split(jax.random.key(seed), EPISODES)
-    treated = rollouts(family, policy, keys, repeat_theta(instance.theta, EPISODES))
+    treated = family.rollouts(policy, keys, repeat_theta(instance.theta, EPISODES))
     later = episodes_to_transitions(family, treated, instance.theta)
     return log.select(log.episode == 0).extended(later.select(later.episode > 0))
 
@@ -77,10 +77,11 @@ def errors_on(model: hipmdp.Model, log: hipmdp.Transitions, seed: int) -> tuple[
     current, latent = dynamics, mean_latent
     for i in range(EPISODES):
         episode = log.select(log.episode == i)
-        measured = quality(current, episode, latent, seed)
-        adapted.append(measured.l2)
+        key = stream(root_key(seed), "adaptation/model_error", i)
+        measured = quality(current, episode, latent, key=key)
+        adapted.append(measured.error)
         coverage.append(measured.coverage[-1])
-        unadapted.append(quality(dynamics, episode, mean_latent, seed).l2)
+        unadapted.append(quality(dynamics, episode, mean_latent, key=key).error)
         if i in UPDATES:
             tuned, latent = tune_model(model, log.select(log.episode <= i), seed)
             current = tuned.need_dynamics("This benchmark")

@@ -1,4 +1,4 @@
-"""The tables of docs/results.md from the stored cells of the study.
+"""The tables of lab-notes/comparison.md from the stored cells of the study.
 
     python benchmarks/results_tables.py
 
@@ -12,10 +12,10 @@ import numpy as np
 from hipmdp.study.results import Results, read_results
 from hipmdp.study.statistics import estimate, interquartile_mean, mean, paired_difference, probability_of_improvement
 
-STUDY, PAGE = Path(__file__).parent / "study", Path(__file__).parent.parent / "docs" / "results.md"
+STUDY, PAGE = Path(__file__).parent / "study", Path(__file__).parent.parent / "lab-notes" / "comparison.md"
 BEGIN, END = "<!-- tables: python benchmarks/results_tables.py -->", "<!-- end of tables -->"
 EPISODES = (0, 1, 2, 3, 9)
-LIVED, LIVED_EPISODES = ("amortised", "refined", "embedded", "blind"), (0, 1, 2, 9)
+FIRST, FIRST_EPISODES = ("amortised", "refined", "embedded", "blind"), (0, 1, 2, 9)
 
 
 def family_tables(results: Results, family: str) -> list[str]:
@@ -52,39 +52,39 @@ def family_tables(results: Results, family: str) -> list[str]:
             lines.append(f"| {method} | " + " | ".join(cells) + " |")
     if family == "hiv":
         logs = {m: results.table(family, m, "log_score") for m in methods}
-        told = ", ".join(f"{m} {logs[m][..., 0].mean():.2f} and {logs[m][..., 1].mean():.2f}" for m in methods)
-        lines += ["", f"Scores of log10 returns after one and two episodes: {told}."]
+        text = ", ".join(f"{m} {logs[m][..., 0].mean():.2f} and {logs[m][..., 1].mean():.2f}" for m in methods)
+        lines += ["", f"Scores of log10 returns after one and two episodes: {text}."]
     seconds = {m: float(np.median(results.table(family, m, "seconds").sum(axis=-1))) for m in methods}
     lines += [
         "",
         "Median seconds per cell (one core): " + ", ".join(f"{m} {s:.0f}" for m, s in seconds.items()) + ".",
         "",
     ]
-    return lines + lived_tables(results, family)
+    return lines + first_episode_tables(results, family)
 
 
-def lived_tables(results: Results, family: str) -> list[str]:
-    """Scores of the episodes as they were lived, for all that bring a policy along, and what they are compared with."""
-    methods = [m for m in LIVED if m in results.methods(family)]
+def first_episode_tables(results: Results, family: str) -> list[str]:
+    """Scores of the learning episodes, for methods that have a policy before the first, and for two others."""
+    methods = [m for m in FIRST if m in results.methods(family)]
     if "amortised" not in methods:
         return []
-    lines = ["Episodes as they were lived, exploration included (mean score):", ""]
-    lines += ["| method | seeds | " + " | ".join(f"episode {e + 1}" for e in LIVED_EPISODES) + " | IQM of episode 1 |"]
-    lines += ["|---" * (len(LIVED_EPISODES) + 3) + "|"]
+    lines = ["Learning episodes, exploration included (mean score):", ""]
+    lines += ["| method | seeds | " + " | ".join(f"episode {e + 1}" for e in FIRST_EPISODES) + " | IQM of episode 1 |"]
+    lines += ["|---" * (len(FIRST_EPISODES) + 3) + "|"]
     for method in methods:
         table = results.table(family, method, "learning_score")
-        cells = [str(estimate(mean, table[..., e])) for e in LIVED_EPISODES]
+        cells = [str(estimate(mean, table[..., e])) for e in FIRST_EPISODES]
         cells.append(f"{interquartile_mean(table[..., 0]):.3f}")
         lines.append(f"| {method} | {len(table)} | " + " | ".join(cells) + " |")
     lines += ["", "Amortised and refined minus the other, run by run, over the seeds that both have:", ""]
-    lines += ["| pair | seeds | " + " | ".join(f"episode {e + 1}" for e in LIVED_EPISODES) + " |"]
-    lines += ["|---" * (len(LIVED_EPISODES) + 2) + "|"]
+    lines += ["| pair | seeds | " + " | ".join(f"episode {e + 1}" for e in FIRST_EPISODES) + " |"]
+    lines += ["|---" * (len(FIRST_EPISODES) + 2) + "|"]
     for ours in ("amortised", "refined"):
         for theirs in ("blind", "embedded"):
             if {ours, theirs} <= set(methods):
                 first, second = results.pair(family, ours, theirs, "learning_score")
                 if len(first):
-                    cells = [str(paired_difference(first[..., e], second[..., e])) for e in LIVED_EPISODES]
+                    cells = [str(paired_difference(first[..., e], second[..., e])) for e in FIRST_EPISODES]
                     lines.append(f"| {ours} − {theirs} | {len(first)} | " + " | ".join(cells) + " |")
     return [*lines, ""]
 

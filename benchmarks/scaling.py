@@ -1,6 +1,6 @@
 """Figure 5 of the paper: seconds per episode as data grows, GP against BNN. `python benchmarks/scaling.py [gp bnn]`
 
-How it is measured stands in `hipmdp.study.scaling`.
+How it is measured stands in `hipmdp.study.paper_figures.scaling`.
 """
 
 import json
@@ -10,7 +10,7 @@ from common import RESULTS, save
 
 from hipmdp.report.measured import scaling_figure
 from hipmdp.report.style import save_figure
-from hipmdp.study.scaling import measure_scaling
+from hipmdp.study.paper_figures.scaling import measure_scaling
 
 if __name__ == "__main__":
     path = RESULTS / "scaling.json"

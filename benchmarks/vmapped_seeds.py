@@ -2,11 +2,12 @@
 
     python benchmarks/vmapped_seeds.py
 
-What takes the time of a cell is the Double DQN inside imagination. Four learners that differ by their seed run the same
+What takes the time of a cell is the Double DQN inside imagination. Four DQNs that differ by their seed run the same
 number of ticks in the shipped model of each family: one after the other (compiled once), and as one `vmap`. Seconds
 after compilation, and seconds to compile; two cores.
 """
 
+import dataclasses
 import time
 from typing import Any
 
@@ -16,25 +17,24 @@ import jax.numpy as jnp
 from common import save
 
 import hipmdp
-from hipmdp.control import learner
-from hipmdp.transfer.algorithm import Algorithm
-from hipmdp.transfer.config import preset
-from hipmdp.transfer.meeting import Phase
+from hipmdp._random import root_key
+from hipmdp.control import dqn
+from hipmdp.settings.presets import adaptation_preset
 
 SEEDS, TICKS = 4, 100
 
 
 def imagined(name: str, seed: int) -> tuple[Any, Any, Any, Any]:
-    """The imagination of a new instance, and a learner that knows nothing yet."""
+    """The imagination of a new instance, and an untrained DQN."""
     model, family = hipmdp.load(name), hipmdp.make(name)
-    config = preset("default", family.specification)
-    theta = family.instances("test")[0].theta
-    algorithm = Algorithm(model, family, theta, 1, seed, config, "given", "learned", lambda meeting: None)
-    meeting = algorithm.begin()
-    while meeting.phase is not Phase.IMAGINE:
-        algorithm.advance(meeting)
-    environment, contexts = algorithm.imagination(meeting)
-    return config.learner, environment, contexts, meeting.student.learner
+    config = adaptation_preset("default", family.specification)
+    quick = dataclasses.replace(config, imagined_episodes=config.dqn.lanes, imagined_warm_up=False)
+    run = hipmdp.learn_policy(model, family, "test:0", 1, seed, config=quick, method="embedded", quiet=True)
+    assert run.imagination is not None
+    environment, contexts = run.imagination
+    network = model.new_network(config.dqn, root_key(seed))
+    state = dqn.init(network, config.dqn, TICKS * 200, root_key(seed + SEEDS))
+    return config.dqn, environment, contexts, state
 
 
 def timed(run: Any, states: Any) -> tuple[float, float, Any]:
@@ -52,7 +52,7 @@ def measure(name: str) -> dict[str, Any]:
     config, environment, contexts, _ = imagined(name, 0)
 
     def ticks(state: Any) -> Any:
-        return learner.run_ticks(config, environment, contexts, state, 100_000, TICKS)[0]
+        return dqn.run_ticks(config, environment, contexts, state, 100_000, TICKS)[0]
 
     def one_by_one(states: list[Any]) -> list[Any]:
         return [ticks(state) for state in states]

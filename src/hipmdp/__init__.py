@@ -1,62 +1,91 @@
-"""Families of control problems that differ in hidden parameters: learn the family, recognise a new member."""
+"""Families of control problems that differ in hidden parameters: learn the family, identify a new member."""
 
-from hipmdp.data.log_columns import LogColumns
-from hipmdp.data.logs import LeftOutWarning, read_logs
-from hipmdp.data.parquet import load_transitions, save_transitions
+from hipmdp.adaptation.learn_policy import learn_policy
+from hipmdp.adaptation.method import AbstractMethod
+from hipmdp.adaptation.run import Run
+from hipmdp.data.logs.columns import LogColumns
+from hipmdp.data.logs.parquet import load_transitions, save_transitions
+from hipmdp.data.logs.read import LeftOutWarning, read_logs
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.belief import Belief
-from hipmdp.dynamics.config import DynamicsConfig
 from hipmdp.dynamics.infer import Latent
+from hipmdp.dynamics.model import Dynamics, Prediction
+from hipmdp.dynamics.quality import Quality
 from hipmdp.families import make
-from hipmdp.families.environments import register as _register
-from hipmdp.families.family import AbstractFamily, Step
-from hipmdp.families.gymnasium_family import gymnasium_family
-from hipmdp.families.instance_sets import Instance
+from hipmdp.families.gymnasium.build import gymnasium_family
+from hipmdp.families.gymnasium.environments import register as _register
+from hipmdp.families.instance import Instance
+from hipmdp.families.protocol import AbstractFamily
+from hipmdp.families.rollout import Episode, Step, Transition
 from hipmdp.families.specification import Specification
-from hipmdp.transfer.adapt import infer_latent, tune_model
-from hipmdp.transfer.advise import advise
-from hipmdp.transfer.amortise import amortise
-from hipmdp.transfer.blind import train_blind
-from hipmdp.transfer.collect import collect
-from hipmdp.transfer.learn import learn_policy
-from hipmdp.transfer.model import Model
-from hipmdp.transfer.online import OnlineRun, online
-from hipmdp.transfer.outlook import outlook
-from hipmdp.transfer.pretrain import LatentIgnoredWarning, pretrain
-from hipmdp.transfer.recognise import recognise
-from hipmdp.transfer.run import Run
-from hipmdp.transfer.storage import load
+from hipmdp.from_logs.advise import Advice, advise
+from hipmdp.from_logs.forecast import Forecast, forecast
+from hipmdp.from_logs.identify import Identification, Neighbour, identify
+from hipmdp.from_logs.tune import infer_latent, tune_model
+from hipmdp.imagination.build import Imagined
+from hipmdp.online.loop import OnlineRun, online
+from hipmdp.online.model_size import Choice
+from hipmdp.online.state import OnlineRecord
+from hipmdp.pretraining.amortise import amortise
+from hipmdp.pretraining.blind import train_blind
+from hipmdp.pretraining.collect import collect
+from hipmdp.pretraining.model import Model, load
+from hipmdp.pretraining.pretrain import LatentIgnoredWarning, pretrain
+from hipmdp.settings.adaptation import AdaptationConfig
+from hipmdp.settings.amortise import AmortiseConfig
+from hipmdp.settings.dqn import DDQNConfig
+from hipmdp.settings.dynamics import DynamicsConfig, LatentRole
+from hipmdp.settings.online import GrowthConfig, OnlineConfig
 
 __version__ = "0.1.0"
 __all__ = [
     "AbstractFamily",
+    "AbstractMethod",
+    "AdaptationConfig",
+    "Advice",
+    "AmortiseConfig",
     "Belief",
+    "Choice",
+    "DDQNConfig",
+    "Dynamics",
     "DynamicsConfig",
+    "Episode",
+    "Forecast",
+    "GrowthConfig",
+    "Identification",
+    "Imagined",
     "Instance",
     "Latent",
     "LatentIgnoredWarning",
+    "LatentRole",
     "LeftOutWarning",
     "LogColumns",
     "Model",
+    "Neighbour",
+    "OnlineConfig",
+    "OnlineRecord",
     "OnlineRun",
+    "Prediction",
+    "Quality",
     "Run",
     "Specification",
     "Step",
+    "Transition",
     "Transitions",
     "advise",
     "amortise",
     "collect",
+    "forecast",
     "gymnasium_family",
+    "identify",
     "infer_latent",
     "learn_policy",
     "load",
     "load_transitions",
     "make",
     "online",
-    "outlook",
     "pretrain",
     "read_logs",
-    "recognise",
     "save_transitions",
     "train_blind",
     "tune_model",

@@ -13,7 +13,7 @@ def test_all_is_well(capsys):
     assert lines[0] == "✓ spaces: 1 observed numbers, 2 actions, horizon 6"
 
 
-def test_what_fails_is_told_and_the_exit_code_is_1(tmp_path, monkeypatch, capsys):
+def test_what_fails_is_named_and_the_exit_code_is_1(tmp_path, monkeypatch, capsys):
     (tmp_path / "deaf.py").write_text(
         "from tests.families.walks import Walk, walk\nfamily = walk(lambda theta: Walk(1.0))\n"
     )
@@ -22,9 +22,9 @@ def test_what_fails_is_told_and_the_exit_code_is_1(tmp_path, monkeypatch, capsys
     with pytest.raises(SystemExit) as stopped:
         check_env("deaf:family")
     assert stopped.value.code == 1
-    told = capsys.readouterr()
-    assert "✗ length: " in told.out
-    assert "2 of 10 checks failed for deaf:family" in told.err
+    output = capsys.readouterr()
+    assert "✗ length: " in output.out
+    assert "2 of 10 checks failed for deaf:family" in output.err
 
 
 @pytest.mark.parametrize("name", ["nowhere:family", "tests.families.walks:Walk", "wlak"])
@@ -35,5 +35,5 @@ def test_what_cannot_be_loaded_is_one_sentence(name):
 
 @pytest.mark.parametrize("steps", [0, 10**9])
 def test_steps_have_a_range(steps):
-    with pytest.raises(ValueError, match="'steps' must be in"):
+    with pytest.raises(ValueError, match="--steps must be at"):
         check_env("tests.families.walks:WALK", steps=steps)

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import select
 import signal
 import subprocess
 import sys
@@ -13,11 +14,10 @@ import pytest
 
 import hipmdp
 from hipmdp import cli
-from hipmdp.control.config import DDQNConfig
-from hipmdp.dynamics import presets
+from hipmdp.settings import presets
+from hipmdp.settings.adaptation import AdaptationConfig
+from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.study.setup import Variant
-from hipmdp.transfer import learn
-from hipmdp.transfer.config import TransferConfig
 
 
 def run(monkeypatch, *arguments):
@@ -26,7 +26,12 @@ def run(monkeypatch, *arguments):
 
 
 def test_demo_prints_a_table_and_writes_a_picture(monkeypatch, capsys, tmp_path):
-    tiny = Variant("demo", dynamics=(("rounds", 20), ("tune_rounds", 5)), transfer=(("imagined_episodes", 10),))
+    # Small networks, which compile sooner.
+    small = (("hidden", (8,)),)
+    tiny = Variant(
+        "demo", dynamics=(*small, ("rounds", 20), ("tune_rounds", 5)), adaptation=(("imagined_episodes", 10),),
+        dqn=small, collection=small,
+    )  # fmt: skip
     for name, value in {"METHODS": ["embedded", "model_free"], "TRAINING_EPISODES": 2, "SMALL": tiny}.items():
         monkeypatch.setattr(importlib.import_module("hipmdp.cli.demo"), name, value)
     with warnings.catch_warnings():
@@ -39,6 +44,22 @@ def test_demo_prints_a_table_and_writes_a_picture(monkeypatch, capsys, tmp_path)
     )
     assert (tmp_path / "new" / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert len(list((tmp_path / "new").glob("cells/grid/*/demo/*.parquet"))) == 4
+
+
+def test_the_demo_names_a_command_that_works(monkeypatch, tmp_path):
+    module = importlib.import_module("hipmdp.cli.demo")
+    monkeypatch.setattr(module.shutil, "which", lambda name: None)
+    program = tmp_path / ".venv" / "bin" / "hipmdp"
+    program.parent.mkdir(parents=True)
+    program.touch(0o755)
+    monkeypatch.setattr(sys, "argv", [str(program), "demo"])
+    assert module._command() == str(program)
+    monkeypatch.chdir(tmp_path)
+    assert module._command() == ".venv/bin/hipmdp"
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    assert module._command().endswith("python -m hipmdp")
+    monkeypatch.setattr(module.shutil, "which", lambda name: "/usr/bin/hipmdp")
+    assert module._command() == "hipmdp"
 
 
 def test_bad_output_directory_is_one_sentence_and_exit_code_2(monkeypatch, capsys, tmp_path):
@@ -64,17 +85,18 @@ def test_collect_writes_a_batch_and_a_table(monkeypatch, capsys, tmp_path):
 @pytest.mark.filterwarnings("ignore::hipmdp.LatentIgnoredWarning")
 def test_pretrain_and_adapt_from_files_alone(monkeypatch, capsys, tmp_path):
     """A tiny batch, a model file, a new instance; with --out, the same command again only reads."""
-    quick = TransferConfig(learner=DDQNConfig(hidden=(8,), lanes=2), imagined_episodes=4, weight_draws=2)
-    monkeypatch.setattr(presets, "DEFAULT", {"grid": replace(presets.DEFAULT["grid"], rounds=20, tune_rounds=10)})
-    monkeypatch.setattr(presets, "PRESETS", {"default": presets.DEFAULT})
-    monkeypatch.setattr(learn, "transfer_preset", lambda name, specification, amortised=False: quick)
+    quick = AdaptationConfig(dqn=DDQNConfig(hidden=(8,), lanes=2), imagined_episodes=4, weight_draws=2)
+    grid = presets.DEFAULT["grid"]
+    small = replace(grid.dynamics, rounds=20, tune_rounds=10)
+    tiny = replace(grid, dynamics=small, adaptation=quick, imagination_dqn=quick.dqn)
+    monkeypatch.setitem(presets.DEFAULT, "grid", tiny)
     batch = hipmdp.collect(hipmdp.make("grid"), ["test:0", "test:1"], episodes=2, quiet=True)
     hipmdp.save_transitions(batch, tmp_path / "batch.parquet")
     model, out = tmp_path / "models" / "grid.hipmdp", tmp_path / "run"
     run(monkeypatch, "pretrain", str(tmp_path / "batch.parquet"), "--out", str(model))
     text = capsys.readouterr().out
     assert "embedded model of grid, from" in text.replace("\n", " ")
-    assert "held out error" in text
+    assert "error on training episodes" in text
     arguments = ("adapt", str(model), "--instance", "test:1", "--out", str(out), "--json", str(tmp_path / "run.json"))
     run(monkeypatch, *arguments)
     table = capsys.readouterr().out
@@ -94,7 +116,7 @@ def test_a_model_of_every_family_comes_with_the_package(name):
     model = hipmdp.load(name)
     assert model.specification == hipmdp.make(name).specification
     assert model.method == "amortised"
-    assert model.policy.centre.shape[0] == model.specification.state_size + model.dynamics.config.latent_size
+    assert model.latent_policy.centre.shape[0] == model.specification.state_size + model.dynamics.config.latent_size
     assert model.reward_head is not None
 
 
@@ -107,9 +129,11 @@ def test_a_model_of_every_family_comes_with_the_package(name):
         (("adapt", "grid", "--instance", "thta=1"), "Did you mean 'theta'?"),
         (("adapt", "grid", "--instance", "test:7"), "must be written test:0 to test:1."),
         (("adapt", "grid", "--reward", "free"), "Unknown reward 'free'."),
+        (("adapt", "grid", "--imagine-in", "mind"), "Unknown value of --imagine-in 'mind'."),
+        (("pack", "absent"), "There is no directory 'absent'"),
         (("collect", "grd"), "Unknown family 'grd'. Did you mean 'grid'?"),
         (("collect", "grid", "--instances", "tst"), "Did you mean 'test'?"),
-        (("instances", "grid", "--draws", "0"), "must be at least 1, got 0, 1 and 2."),
+        (("instances", "grid", "--draws", "0"), "--draws must be at least 1, got 0."),
     ],
 )
 def test_bad_words_are_one_sentence_and_exit_code_2(monkeypatch, capsys, tmp_path, arguments, message):
@@ -146,7 +170,27 @@ def test_ctrl_c_ends_soon_and_leaves_what_was_done(tmp_path):
         assert process.wait() == 130
         # Two seconds on a quiet machine, six on one that had four other things to do; the run itself takes far longer.
         assert time.monotonic() - begin < 10
-    assert (tmp_path / "meeting.checkpoint").exists()
+    assert (tmp_path / "run.checkpoint").exists()
+
+
+def test_ctrl_c_twice_in_collect_ends_at_once_and_cleanly(tmp_path):
+    """Threads are inside XLA; the process must neither wait for them nor abort."""
+    program = "import sys; from hipmdp.cli import main; sys.stderr.write('ready\\n'); main()"
+    command = [sys.executable, "-u", "-c", program, "collect", "hiv", "--episodes", "400", "--out", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert "ready" in process.stderr.readline()
+        # The directory is claimed when the threads are about to start.
+        while not (tmp_path / "collection.json").exists():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            select.select([], [], [], 0.2)
+        error = process.stderr.read()
+        # Killed by the signal once it has said its last word, it has the same code for a shell.
+        assert process.returncode in (130, -signal.SIGINT), error
+    assert error.splitlines()[-1] == "hipmdp: interrupted."
+    assert "Fatal" not in error
 
 
 def test_help_of_the_installed_command_shows_an_example():

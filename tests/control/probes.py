@@ -3,20 +3,20 @@
 import equinox as eqx
 import jax.numpy as jnp
 
-from hipmdp.families.family import Step
+from hipmdp.families.rollout import AbstractEnvironment, Step
 
 ONE_STEP, TWO_STEPS, BY_ACTION, TIME_OUT, STAY_OR_STOP = range(5)
 
 
-class Probe(eqx.Module):
+class Probe(AbstractEnvironment):
     """State: one number, 0 at the start. Two actions. An episode is cut off after five steps."""
 
     horizon: int = eqx.field(static=True, default=5)
 
-    def reset(self, key, theta):
+    def reset(self, key, context):
         return jnp.zeros(1)
 
-    def step(self, key, state, action, theta):
+    def step(self, key, state, action, context):
         at_start = state[0] == 0
         act = action.astype(jnp.float32)
         # kind: (next state, reward, terminated)
@@ -29,5 +29,5 @@ class Probe(eqx.Module):
         }
         columns = [jnp.stack([jnp.asarray(row[i], dtype) for row in table.values()]) for i, dtype in
                    enumerate((jnp.float32, jnp.float32, bool))]  # fmt: skip
-        next_state, reward, terminated = (column[theta] for column in columns)
+        next_state, reward, terminated = (column[context] for column in columns)
         return Step(next_state[None], reward, terminated)

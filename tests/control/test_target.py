@@ -41,3 +41,12 @@ def test_squashed_target_is_the_squashed_plain_target():
 def test_unsquash_inverts_squash(x, strength):
     there = squash(jnp.asarray(x, jnp.float32), strength)
     assert float(unsquash(there, strength)) == pytest.approx(x, rel=2e-5, abs=1e-5)
+
+
+def test_a_squashed_target_stays_finite_however_far_off_the_network_is():
+    """h⁻¹(10⁴) at c = 0.01 would be e^100; the target is at most h(e^80 / c), about 8,000."""
+    far = jnp.asarray([1e4, -1e4], jnp.float32)
+    for chosen, sign in ((0, 1), (1, -1)):
+        online = jnp.zeros(2).at[chosen].set(1.0)
+        target = double_q_target(jnp.asarray(1.0), jnp.asarray(0.99), online, far, 0.01)
+        assert float(target) == pytest.approx(sign * 8000, rel=0.01)

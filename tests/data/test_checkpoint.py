@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hipmdp.data.checkpoint import load_checkpoint, save_checkpoint
+from tests.fuzz.effort import examples
 
 
 def tree():
@@ -42,27 +43,27 @@ def test_damaged_foreign_and_newer_files(tmp_path):
     assert "is not a hipmdp model file" in refused(path, "model")
     assert "other shapes" in refused(path, template=lambda meta: {"a": jnp.zeros(2)})
     path.write_bytes(raw[:-3])
-    assert "truncated" in refused(path)
+    assert "checksum" in refused(path)
     path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
     assert "checksum" in refused(path)
-    path.write_bytes(raw.replace(b"thing 1", b"thing 9", 1))
+    path.write_bytes(raw.replace(b"thing 2", b"thing 9", 1))
     assert "newer hipmdp" in refused(path)
+    path.write_bytes(raw.replace(b"thing 2", b"thing 1", 1))
+    assert "make the thing again" in refused(path)
     path.write_bytes(b"")
     assert "is not a hipmdp" in refused(path)
     assert "Cannot read" in refused(tmp_path / "none")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(position=st.integers(0, 400), byte=st.integers(0, 255), cut=st.integers(0, 400))
-def test_any_damage_is_noticed_or_harmless(tmp_path_factory, position, byte, cut):
+def test_any_damage_is_noticed(tmp_path_factory, position, byte, cut):
     path = tmp_path_factory.mktemp("fuzz") / "c.checkpoint"
     save_checkpoint(path, "thing", tree(), {})
-    raw = bytearray(path.read_bytes())
+    whole = path.read_bytes()
+    raw = bytearray(whole)
     raw[position % len(raw)] = byte
-    path.write_bytes(bytes(raw[: len(raw) - cut % len(raw)]))
-    try:
-        again, _ = load_checkpoint(path, "thing", lambda meta: tree())
-    except ValueError as error:
-        assert "\n" not in str(error)  # noqa: PT017
-    else:
-        np.testing.assert_array_equal(again["b"], [0, 1, 2])
+    damaged = bytes(raw[: len(raw) - cut % len(raw)])
+    path.write_bytes(damaged)
+    if damaged != whole:
+        refused(path)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from minari.data_collector import EpisodeBuffer
 
-from hipmdp.data.log_columns import LogColumns
-from hipmdp.data.logs import read_logs
+from hipmdp.data.logs.columns import LogColumns
+from hipmdp.data.logs.read import read_logs
 
 COLUMNS = LogColumns(
     state=("x0", "x1"), action="action", episode="episode", reward="reward", terminated="terminated",
@@ -78,3 +78,14 @@ def test_what_cannot_be_read_is_said():
     dataset("fleet/box-v0", [0], gymnasium.spaces.Box(0, 3, (), np.float32))
     with pytest.raises(ValueError, match="continuous actions cannot be learned"):
         read_logs("minari:fleet/box-v0", COLUMNS)
+
+
+def test_names_are_told_apart_or_refused():
+    dataset("fleet/bytes-v0", [b"caf\xc3\xa9", b"cafe"])
+    assert list(read_logs("minari:fleet/bytes-v0", COLUMNS, least=1).names.values()) == ["café", "cafe"]
+    dataset("fleet/latin-v0", [b"caf\xe9", b"caf\xe8"])
+    with pytest.raises(ValueError, match=r"row 1, column 'info\.machine' is not UTF-8 text"):
+        read_logs("minari:fleet/latin-v0", COLUMNS, least=1)
+    dataset("fleet/mixed-v0", [5, "five"])
+    with pytest.raises(ValueError, match="episodes of 'fleet/mixed-v0' do not fit together"):
+        read_logs("minari:fleet/mixed-v0", COLUMNS, least=1)

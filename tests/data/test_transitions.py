@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hipmdp
-from hipmdp.data.parquet import load_transitions, save_transitions
+from hipmdp.data.digest import save_table
+from hipmdp.data.logs.parquet import SCHEMA, load_transitions, save_transitions
 from hipmdp.data.transitions import COLUMNS, Transitions
 
 SPEC = hipmdp.make("grid").specification
@@ -115,9 +116,9 @@ def test_returns_and_episodes():
     returns = log().episode_returns()
     assert returns[(0, 0)] == 0 + 1 + 2
     assert returns[(1, 3)] == 21 + 22 + 23
-    pieces = list(log().episodes())
-    assert len(pieces) == 8
-    assert pieces[1].reward.tolist() == [3, 4, 5]
+    tasks = list(log().episodes())
+    assert len(tasks) == 8
+    assert tasks[1].reward.tolist() == [3, 4, 5]
 
 
 def test_columns_cannot_be_changed():
@@ -146,13 +147,22 @@ def test_unreadable_files_give_one_sentence(tmp_path):
     pq.write_table(pa.table({"a": [1]}), foreign)
     table = pq.read_table(whole)
     newer, lacking = tmp_path / "newer.parquet", tmp_path / "lacking.parquet"
-    meta = {b"hipmdp.transitions": table.schema.metadata[b"hipmdp.transitions"].replace(b'"schema": 1', b'"schema": 9')}
-    pq.write_table(table.replace_schema_metadata(meta), newer)
-    pq.write_table(table.drop_columns(["state.y"]), lacking)
+    header = table.schema.metadata[b"hipmdp.transitions"]
+    odd, endless = tmp_path / "odd.parquet", tmp_path / "endless.parquet"
+    for path, old, new in (
+        (newer, f'"schema": {SCHEMA}', '"schema": 9'),
+        (endless, f'"schema": {SCHEMA}', '"schema": Infinity'),
+        (odd, '"horizon": ', '"horizon": "x", "horizons": '),
+    ):
+        changed = {b"hipmdp.transitions": header.replace(old.encode(), new.encode())}
+        save_table(path, table.replace_schema_metadata(changed))
+    save_table(lacking, table.drop_columns(["state.y"]))
     for path, message in (
-        (cut, "is not a readable Parquet file"),
-        (text, "is not a readable Parquet file"),
-        (foreign, "was not written by hipmdp"),
+        (cut, "is damaged or no Parquet file"),
+        (text, "is damaged or no Parquet file"),
+        (foreign, "is damaged or was not written by this hipmdp"),
+        (endless, "header .* is damaged"),
+        (odd, "header .* is damaged"),
         (newer, "install a newer hipmdp"),
         (lacking, "lacks the column 'state.y'"),
         (tmp_path / "none.parquet", "There is no file"),

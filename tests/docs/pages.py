@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+USER_PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOTES = sorted((ROOT / "lab-notes").glob("*.md"))
+"""For developers: their links are checked, their commands are those of their time."""
+PAGES = [*USER_PAGES, ROOT / "CONTRIBUTING.md"]
 FENCE = re.compile(r"^(```+)([a-z]*)[^\n`]*\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run: (.+?) -->\s*\Z")
 SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-FOLDERS = ("src", "docs", "tests", "benchmarks", "examples", "hipmdp")
+FOLDERS = ("src", "docs", "tests", "benchmarks", "examples", "lab-notes", "hipmdp")
 """A word in code style that starts with one of these and a slash is the path of a file or folder of this project."""
 SHELLS = ("sh", "console")
 
@@ -47,6 +50,12 @@ def commands(page: Path) -> list[str]:
     lines += [line.strip() for line in prose.splitlines() if line.startswith("    ")]
     lines += [" ".join(span.split()) for span in SPAN.findall(prose) if " --" in span]
     return [line for line in lines if re.match(r"(hipmdp|make|pip install|python benchmarks)\b", line)]
+
+
+def prose_lines(page: Path) -> list[tuple[int, str]]:
+    """Number and text of every line outside fenced blocks."""
+    text = FENCE.sub(lambda match: "\n" * match[0].count("\n"), page.read_text())
+    return list(enumerate(text.splitlines(), 1))
 
 
 def links(page: Path) -> list[str]:

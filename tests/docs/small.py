@@ -2,46 +2,41 @@
 
 import functools
 import inspect
+import types
 from dataclasses import replace
 
 import hipmdp
-from hipmdp.control.presets import preset as control_preset
-from hipmdp.dynamics import fit, reward_head
-from hipmdp.dynamics.presets import preset as dynamics_preset
+from hipmdp.control import dqn
+from hipmdp.dynamics import reward_head
 from hipmdp.families import hiv_equations
-from hipmdp.transfer.config import amortise_preset
-from hipmdp.transfer.config import preset as transfer_preset
-from hipmdp.transfer.pretrain import pretrain
+from hipmdp.pretraining.pretrain import pretrain
+from hipmdp.settings import presets
 
-MOST = {"collect": {"instances": 2, "episodes": 2}, "learn_policy": {"episodes": 2}}
+MOST = {"collect": {"instances": 2, "episodes": 2}, "learn_policy": {"episodes": 2}, "train_blind": {"episodes": 20}}
 """A page may ask for more, and gets so much."""
 
 
-def small_dynamics(name, specification):
-    """The preset's network with hardly any training."""
-    config = dynamics_preset(name, specification)
-    return replace(config, hidden=(16,), rounds=50, tune_rounds=5, scratch_rounds=5, infer_steps=5)
-
-
-def small_learner(name, specification):
-    """The preset's learner with hardly any network."""
-    return replace(control_preset(name, specification), hidden=(8,), minibatches=1)
-
-
-def small_transfer(name, specification, amortised=False):
-    """The preset's procedure with hardly any imagination."""
-    config = transfer_preset(name, specification, amortised)
-    learner = replace(config.learner, hidden=(8,), lanes=2, minibatches=1)
+def small_preset(preset):
+    """A family's values with hardly any network and imagination, and no rounds of a fit."""
+    imagination = replace(preset.imagination_dqn, hidden=(8,), lanes=2, minibatches=1)
     return replace(
-        config, learner=learner, imagined_episodes=4, weight_draws=2, look_episodes=2, retunings=0, rehearsal=False
-    )
+        preset,
+        dqn=replace(preset.dqn, hidden=(8,), minibatches=1),
+        imagination_dqn=imagination,
+        dynamics=replace(
+            preset.dynamics, hidden=(16,), rounds=0, tune_rounds=0, scratch_rounds=0, infer_steps=5
+        ),
+        adaptation=replace(
+            preset.adaptation, dqn=imagination, imagined_episodes=4, weight_draws=2, validation_episodes=2,
+            retunings=0, imagined_warm_up=False,
+        ),
+    )  # fmt: skip
 
 
-def small_amortise(name, specification):
-    """The preset's policy for all members, looked at once and hardly learned."""
-    config = amortise_preset(name, specification)
-    learner = replace(config.learner, hidden=(8,), lanes=2, minibatches=1)
-    return replace(config, learner=learner, episodes=2, pools=1, members=2)
+def small_amortise(preset):
+    """A family's Q(s, w), hardly learned and validated once."""
+    config = replace(preset.config, episodes=2, pools=1, latent_samples=2, validation_draws=1)
+    return replace(preset, config=config, dqn={**preset.dqn, "hidden": (8,), "minibatches": 1})
 
 
 def limited(function, limits):
@@ -49,12 +44,12 @@ def limited(function, limits):
 
     @functools.wraps(function)
     def call(*arguments, **options):
-        asked = inspect.signature(function).bind(*arguments, **options)
-        asked.apply_defaults()
+        bound = inspect.signature(function).bind(*arguments, **options)
+        bound.apply_defaults()
         for name, most in limits.items():
-            if isinstance(asked.arguments[name], int):
-                asked.arguments[name] = min(asked.arguments[name], most)
-        return function(*asked.args, **asked.kwargs)
+            if isinstance(bound.arguments[name], int):
+                bound.arguments[name] = min(bound.arguments[name], most)
+        return function(*bound.args, **bound.kwargs)
 
     return call
 
@@ -65,14 +60,12 @@ def small_pretrain(*arguments, config=None, **options):
 
 
 def skip_learning(monkeypatch):
-    """Fits and imagination end before their first step: they take minutes to compile, and have tests of their own."""
-    monkeypatch.setattr(reward_head, "_fit", lambda head, *rest: head)
-    monkeypatch.setattr(fit, "run_schedule", lambda dynamics, config, prior, schedule, state, report=None: state)
-    for place in ("algorithm", "advise"):
-        monkeypatch.setattr(
-            f"hipmdp.transfer.{place}.simulate_episodes",
-            lambda config, environment, contexts, student, *rest: student,
-        )
+    """No reward head is fitted, nothing imagined: that takes minutes to compile, and has tests of its own."""
+    monkeypatch.setattr(reward_head, "_fit", lambda head, *rest, **options: head)
+    for module in ("control.policy_learner", "pretraining.amortise"):
+        # Every DQN inside imagination has finished before it begins; those of real episodes have not.
+        own = types.SimpleNamespace(**{**vars(dqn), "is_finished": lambda state, limit: True})
+        monkeypatch.setattr(f"hipmdp.{module}.dqn", own)
 
 
 def make_small(monkeypatch):
@@ -80,12 +73,13 @@ def make_small(monkeypatch):
     skip_learning(monkeypatch)
     # Patients are integrated coarsely.
     monkeypatch.setattr(hiv_equations, "SWEEPS", (20,))
-    monkeypatch.setattr("hipmdp.transfer.pretrain.dynamics_preset", small_dynamics)
-    for place in ("collect", "learn"):
-        monkeypatch.setattr(f"hipmdp.transfer.{place}.control_preset", small_learner)
-    for place in ("learn", "advise"):
-        monkeypatch.setattr(f"hipmdp.transfer.{place}.transfer_preset", small_transfer)
-    monkeypatch.setattr("hipmdp.transfer.amortise.amortise_preset", small_amortise)
+    for family, preset in presets.DEFAULT.items():
+        monkeypatch.setitem(presets.DEFAULT, family, small_preset(preset))
+    monkeypatch.setitem(presets.PRESETS, "default", (presets.DEFAULT, small_preset(presets.GENERIC)))
+    for family, preset in presets.AMORTISE.items():
+        monkeypatch.setitem(presets.AMORTISE, family, small_amortise(preset))
+    monkeypatch.setattr(presets, "AMORTISE_GENERIC", small_amortise(presets.AMORTISE_GENERIC))
+    monkeypatch.setattr(presets, "LANES", 2)
     monkeypatch.setattr(hipmdp, "pretrain", small_pretrain)
     for name, limits in MOST.items():
         monkeypatch.setattr(hipmdp, name, limited(getattr(hipmdp, name), limits))

@@ -1,5 +1,6 @@
 """What the pages say is so: code runs, commands parse, links and paths lead somewhere."""
 
+import ast
 import functools
 import re
 import shlex
@@ -11,14 +12,21 @@ import jax
 import pytest
 
 from hipmdp import cli
-from tests.docs.pages import PAGES, ROOT, blocks, commands, links, paths
+from tests.docs.pages import NOTES, PAGES, ROOT, USER_PAGES, blocks, commands, links, paths, prose_lines
 from tests.docs.small import make_small
 
 MOST_NOT_RUN = 3
+LONGEST_LINE, LONGEST_CELL, LONGEST_README = 200, 120, 100
+WORDS = re.compile(
+    r"\b(meeting|students?|lived|told|followed|worlds|life_decides|rehears\w*|outlook|recognise\w*|teach_on|begun_anew"
+    r"|look_episodes|looks_per_latent|sittings?|asked)\b",
+    re.IGNORECASE,
+)
+"""Words with a standard name in RL, and words of history: neither belongs in a page for users."""
 
 
 def names(chosen):
-    return {"argvalues": chosen, "ids": [page.name for page in chosen]}
+    return {"argvalues": chosen, "ids": [str(page.relative_to(ROOT)) for page in chosen]}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +98,40 @@ def test_make_and_pip_know_what_is_asked_of_them():
             assert asked <= set(extras), (page, line)
 
 
-@pytest.mark.parametrize("page", **names(PAGES))
+@pytest.mark.parametrize("page", **names(USER_PAGES))
+def test_words_are_standard_ones(page):
+    found = [
+        (number, word) for number, line in enumerate(page.read_text().splitlines(), 1) for word in WORDS.findall(line)
+    ]
+    assert found == []
+
+
+def test_the_source_has_no_words_of_its_own():
+    """Words for which the paper or standard RL has others."""
+    own = re.compile(
+        r"\b(meeting|students?|lived|told|followed|worlds|life_decides|rehears\w*|outlook|recognise|teach_on|begun_anew|"
+        r"look_episodes|looks_per_latent)\b", re.IGNORECASE,
+    )  # fmt: skip
+    paths = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".js", ".html", ".css")]
+    assert len(paths) > 100
+    assert [(path.name, word) for path in paths for word in own.findall(path.read_text())] == []
+
+
+@pytest.mark.parametrize("page", **names([*USER_PAGES, ROOT / "CONTRIBUTING.md"]))
+def test_lines_and_cells_are_short(page):
+    lines = prose_lines(page)
+    assert [number for number, line in lines if len(line) > LONGEST_LINE] == []
+    cells = [(number, cell.strip()) for number, line in lines if line.startswith("|") for cell in line.split("|")]
+    assert [cell for cell in cells if len(cell[1]) > LONGEST_CELL] == []
+
+
+def test_the_readme_is_short_and_has_a_picture():
+    text = (ROOT / "README.md").read_text()
+    assert text.count("\n") <= LONGEST_README
+    assert "![" in text
+
+
+@pytest.mark.parametrize("page", **names([*PAGES, *NOTES]))
 def test_links_lead_somewhere(page):
     """Anchors are checked by the strict build."""
     gone = [link for link in links(page) if not (page.parent / link.partition("#")[0]).exists()]
@@ -102,6 +143,15 @@ def test_paths_exist(page):
     places = (ROOT, ROOT / "src")
     gone = [path for path in paths(page) if not any((place / path).exists() for place in places)]
     assert gone == []
+
+
+@pytest.mark.parametrize(("page", "example"), [("own-method", "nearest"), ("your-environment", "cartpole")])
+def test_pages_show_the_whole_example(page, example):
+    """The same program, but for docstrings and annotations of the file."""
+    shown = [ast.parse(block.text) for block in blocks(ROOT / "docs" / f"{page}.md") if block.language == "python"]
+    names = {node.name for tree in shown for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    whole = ast.parse((ROOT / "examples" / f"{example}.py").read_text())
+    assert {node.name for node in whole.body if isinstance(node, ast.FunctionDef | ast.ClassDef)} <= names
 
 
 def test_messages_are_those_of_the_source():

@@ -47,6 +47,7 @@ def test_pictures_and_examples_outside_docs_are_copied_along(site):
         assert [name for name in inside if not (site / name).is_file()] == []
         assert 'src="../' not in page.read_text()
     assert (site / "benchmarks" / "study" / "figures" / "figure1-uncertainty.png").is_file()
+    assert not (site / "lab-notes").exists()
 
 
 def test_the_reference_has_every_public_name(site):

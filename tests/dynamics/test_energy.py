@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.flatten_util import ravel_pytree
 
-from hipmdp.dynamics.config import LatentRole
 from hipmdp.dynamics.energy import alpha_energy, log_likelihood, log_likelihoods, log_ratio
 from hipmdp.dynamics.network import Gaussian, MeanField, predicted_change, weight_count
+from hipmdp.settings.dynamics import LatentRole
 
 ALPHAS = (0.01, 0.45, 0.5, 1.0, 3.0)
 SIZES = (3, 4, 2)
@@ -52,9 +52,8 @@ def test_exact_posterior_gives_minus_log_evidence_without_variance(alpha, prior_
             target = jnp.full((count, 1), y)
             means = jnp.broadcast_to(weights[:, None, :], (7, count, 1))
             fits = log_likelihoods(target, means, jnp.log(jnp.asarray([noise])))
-            energy = alpha_energy(
-                fits, _ratios(posterior, prior, normals), jnp.ones(count), jnp.asarray(float(count)), alpha
-            )
+            ratios, count_ = _ratios(posterior, prior, normals), jnp.asarray(float(count))
+            energy = alpha_energy(fits, ratios, importance=jnp.ones(count), count=count_, alpha=alpha)
             assert float(energy) == pytest.approx(-evidence, rel=1e-9)
 
 
@@ -70,14 +69,15 @@ def _case(seed, batch=6, draws=5):
 
 def _means(posterior, prior, normals, features):
     weights = _drawn(posterior, prior, normals)
-    row = lambda w, f: predicted_change(LatentRole.NONE, SIZES, w, f, jnp.zeros(1))  # noqa: E731
+    row = lambda w, f: predicted_change(LatentRole.NONE, SIZES, weights=w, features=f, latent=jnp.zeros(1))  # noqa: E731
     return jax.vmap(lambda w: jax.vmap(lambda f: row(w, f))(features))(weights)
 
 
 def _energy(posterior, log_noise, prior, normals, features, target, count, alpha):
     fits = log_likelihoods(target, _means(posterior, prior, normals, features), log_noise)
     ones = jnp.ones(target.shape[0])
-    return alpha_energy(fits, _ratios(posterior, prior, normals), ones, jnp.asarray(float(count)), alpha)
+    ratios = _ratios(posterior, prior, normals)
+    return alpha_energy(fits, ratios, importance=ones, count=jnp.asarray(float(count)), alpha=alpha)
 
 
 @given(st.integers(0, 1000), st.sampled_from(ALPHAS), st.integers(6, 10_000))
@@ -156,8 +156,9 @@ def test_importance_weights_count_rows():
     """A row of weight two counts as that row twice."""
     with jax.enable_x64(True):
         fits, ratios = jnp.asarray([[1.0, -2.0], [0.5, -1.0]]), jnp.asarray([0.3, -0.2])
-        twice = alpha_energy(fits[:, jnp.asarray([0, 0, 1])], ratios, jnp.ones(3), jnp.asarray(9.0), 0.5)
-        weighed = alpha_energy(fits, ratios, jnp.asarray([4 / 3, 2 / 3]), jnp.asarray(9.0), 0.5)
+        rest = {"count": jnp.asarray(9.0), "alpha": 0.5}
+        twice = alpha_energy(fits[:, jnp.asarray([0, 0, 1])], ratios, importance=jnp.ones(3), **rest)
+        weighed = alpha_energy(fits, ratios, importance=jnp.asarray([4 / 3, 2 / 3]), **rest)
         assert float(weighed) == pytest.approx(float(twice), rel=1e-12)
 
 

@@ -36,7 +36,7 @@ def test_evidence_against_numpy():
 def test_prediction_against_numpy_and_fit_improves():
     batch = random_batch(hipmdp.make("grid"), [0, 1], episodes=1, steps=40)
     with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-        untrained, model = fit_gp(batch, steps=0), fit_gp(batch, steps=40)
+        untrained, model = (fit_gp(batch, key=jax.random.key(0), steps=steps) for steps in (0, 40))
         data = (model.features, model.target, model.instance)
         with jax.enable_x64(True):
             assert log_evidence(model.hyper, *data) > log_evidence(untrained.hyper, *data) + 10

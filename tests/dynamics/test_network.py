@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hipmdp
-from hipmdp.dynamics.config import DynamicsConfig, LatentRole
 from hipmdp.dynamics.network import Gaussian, MeanField, forward, layer_sizes, predicted_change, weight_count
 from hipmdp.dynamics.noise import from_pool, make_pool
-from hipmdp.dynamics.scaling import scaling_of, state_changes, wrap_angles
+from hipmdp.dynamics.standardise import scaling_of, state_changes
+from hipmdp.settings.dynamics import DynamicsConfig, LatentRole
 from tests.dynamics.toys import random_batch, toy_log
 
 
@@ -24,13 +24,13 @@ def test_forward_by_hand():
 
 def test_the_three_roles_of_the_latent_by_hand():
     """No hidden layer: the output is a linear map, so that each role can be written down."""
-    features, latent = jnp.asarray([2.0]), jnp.asarray([3.0, -1.0])
-    embedded = predicted_change(LatentRole.EMBEDDED, (3, 1), jnp.asarray([1.0, 10.0, 100.0, 0.5]), features, latent)
+    inputs = {"features": jnp.asarray([2.0]), "latent": jnp.asarray([3.0, -1.0])}
+    embedded = predicted_change(LatentRole.EMBEDDED, (3, 1), weights=jnp.asarray([1.0, 10.0, 100.0, 0.5]), **inputs)
     assert float(embedded[0]) == pytest.approx(1 * 2 + 10 * 3 - 100 + 0.5)
     # Outputs (T_1, T_2) = (2·1, 2·4): w·T = 3·2 − 1·8.
-    linear = predicted_change(LatentRole.LINEAR, (1, 2), jnp.asarray([1.0, 4.0, 0.0, 0.0]), features, latent)
+    linear = predicted_change(LatentRole.LINEAR, (1, 2), weights=jnp.asarray([1.0, 4.0, 0.0, 0.0]), **inputs)
     assert float(linear[0]) == pytest.approx(3 * 2 - 8)
-    none = predicted_change(LatentRole.NONE, (1, 1), jnp.asarray([7.0, 0.25]), features, latent)
+    none = predicted_change(LatentRole.NONE, (1, 1), weights=jnp.asarray([7.0, 0.25]), **inputs)
     assert float(none[0]) == pytest.approx(14.25)
 
 
@@ -57,7 +57,7 @@ def test_angle_differences_are_wrapped(start, turn):
     end = (start + turn + np.pi) % (2 * np.pi) - np.pi
     change = np.zeros((1, 4))
     change[0, 0], change[0, 2] = end - start, 7.0
-    wrapped = wrap_angles(specification, change)
+    wrapped = specification.wrap_angles(change)
     assert wrapped[0, 0] == pytest.approx(turn, abs=1e-9)
     assert wrapped[0, 2] == 7.0
 

@@ -1,12 +1,15 @@
 """The learned reward and termination against a formula."""
 
+from dataclasses import replace
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.reward_head import fit_reward_head
-from hipmdp.dynamics.scaling import scaling_of
+from hipmdp.dynamics.reward_head import fit_reward_head, new_reward_head
+from hipmdp.dynamics.standardise import scaling_of
 from tests.dynamics.toys import toy_log
 
 
@@ -25,9 +28,22 @@ def logged(rows=2000, seed=0):
     return Transitions(log.specification, columns), jnp.asarray(sign[:, None], jnp.float32)
 
 
+def test_a_head_pays_in_its_unit():
+    """By hand: all weights zero give u = centre, and r = unit (e^u − 1)."""
+    log, _ = logged(rows=8)
+    row = (jnp.asarray([0.5]), jnp.asarray(0), jnp.asarray([0.6]), jnp.zeros(1))
+    for unit in (1.0, 1e-30, 1e30):
+        spec = replace(log.specification, reward_unit=unit)
+        head = new_reward_head(spec, scaling_of(log), 1, key=jax.random.key(0))
+        head = eqx.tree_at(
+            lambda h: (h.weights, h.centre), head, (0 * head.weights, jnp.asarray(-np.log(3.0), jnp.float32))
+        )
+        np.testing.assert_allclose(head(*row)[0], -2 * unit, rtol=1e-6)
+
+
 def test_rewards_and_ends_are_learned_with_the_latent():
     log, latents = logged()
-    head = fit_reward_head(log, scaling_of(log), latents)
+    head = fit_reward_head(log, scaling_of(log), latents, key=jax.random.key(0))
     new, signs = logged(seed=1)
     rewards, ends = jax.vmap(head)(*(jnp.asarray(getattr(new, c)) for c in ("state", "action", "next_state")), signs)
     assert np.corrcoef(np.asarray(rewards), new.reward)[0, 1] > 0.99

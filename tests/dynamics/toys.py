@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 
-from hipmdp.control.evaluate import repeat_theta
-from hipmdp.data.episodes import episodes_to_transitions
+from hipmdp.control.policies import repeat_theta
+from hipmdp.data.experience import episodes_to_transitions
 from hipmdp.data.transitions import Transitions
 from hipmdp.families.rollout import rollouts
 from hipmdp.families.scripted import random_policy

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import hipmdp
-from hipmdp.families.acrobot import foot_height, wrap
+from hipmdp.families.acrobot import foot_height
+from hipmdp.families.specification import wrap_angle
 
 ACROBOT = hipmdp.make("acrobot")
 
@@ -36,11 +37,23 @@ def test_reward_and_termination_use_the_instance_lengths():
         ACROBOT.reward(up, action, down)
 
 
-def test_wrap():
-    angles = jnp.asarray([0.0, 3.0, -3.0, 3.5, -3.5, 7.0, math.pi, -math.pi])
+@pytest.mark.parametrize("asarray", [jnp.asarray, np.asarray])
+def test_wrap_angle_in_jax_and_numpy(asarray):
+    angles = asarray([0.0, 3.0, -3.0, 3.5, -3.5, 7.0, math.pi, -math.pi])
     expected = [0, 3, -3, 3.5 - 2 * math.pi, 2 * math.pi - 3.5, 7 - 2 * math.pi, math.pi, -math.pi]
-    np.testing.assert_allclose(wrap(angles), expected, atol=1e-6)
-    assert float(wrap(jnp.asarray(3.0))) == 3.0
+    np.testing.assert_allclose(wrap_angle(angles), expected, atol=1e-6)
+    inside = asarray(np.random.default_rng(0).uniform(-math.pi, math.pi, 1000).astype(np.float32))
+    np.testing.assert_array_equal(wrap_angle(inside), inside)
+    assert isinstance(wrap_angle(inside), type(inside))
+
+
+@pytest.mark.parametrize("asarray", [jnp.asarray, np.asarray])
+def test_a_specification_wraps_its_angles_alone(asarray):
+    states = asarray([[4.0, -4.0, 4.0, -9.0], [1.0, 2.0, 3.0, 4.0]])
+    expected = [[4 - 2 * math.pi, 2 * math.pi - 4, 4, -9], [1, 2, 3, 4]]
+    np.testing.assert_allclose(ACROBOT.specification.wrap_angles(states), expected, atol=1e-6)
+    plain = asarray([[9.0, -9.0]])
+    assert hipmdp.make("grid").specification.wrap_angles(plain) is plain
 
 
 def test_well_behaved_wants_the_centre_of_mass_on_the_link():

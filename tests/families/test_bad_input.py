@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hipmdp
-from hipmdp.families.environments import GridEnv
+from hipmdp.families.gymnasium.environments import GridEnv
 
 GRID, ACROBOT, HIV = (hipmdp.make(name) for name in ("grid", "acrobot", "hiv"))
 

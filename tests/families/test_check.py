@@ -1,4 +1,4 @@
-"""What `check_family` finds, and the words it finds for it."""
+"""What `check_family` finds, and its sentences."""
 
 import runpy
 from pathlib import Path
@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hipmdp.families.check import check_family
+from hipmdp.families.check_family import check_family
 from tests.families.walks import WALK, Walk, walk
-from tests.transfer.corridor import Corridor, CorridorTheta
+from tests.systems.corridor import Corridor, CorridorTheta
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cartpole.py"
 
@@ -45,7 +45,7 @@ def test_a_parameter_that_changes_nothing_is_named():
     assert list(deaf) == ["hidden parameters", "length"]
 
 
-def test_wrong_functions_are_told_with_step_and_values():
+def test_wrong_functions_are_named_with_step_and_values():
     wrong = walk(reward=lambda s, a, after: after[0] + 0.5, terminated=lambda after: after[0] > 0.4)
     found = failures(wrong)
     assert list(found) == ["reward", "terminated"]
@@ -91,15 +91,36 @@ class _Far(Walk):
         (_Short, "reset", r"must return (observation, info)"),
     ],
 )
-def test_a_broken_contract_is_told(kind, name, words):
+def test_a_broken_contract_is_named(kind, name, words):
     family = walk(lambda theta: kind(theta["length"]), state_centre=(0.0,), state_scale=(1.0,))
     assert words in failures(family)[name]
 
 
-def test_leaving_the_bounds_is_a_warning():
+def test_leaving_the_observation_space_is_an_error():
     family = walk(lambda theta: _Far(theta["length"]))
-    assert "warning: x is" in sentence(family, "bounds")
-    assert "bounds" not in failures(family)
+    assert "outside its observation space" in failures(family)["step"]
+
+
+class _High(Walk):
+    """Its states lie a million spreads from zero."""
+
+    def __init__(self, length):
+        super().__init__(length)
+        self.observation_space = gymnasium.spaces.Box(-1e7, 1e7, (1,), np.float32)
+
+    def reset(self, **options):
+        observation, info = super().reset(**options)
+        return observation + np.float32(1e6), info
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        return observation + np.float32(1e6), *rest
+
+
+def test_states_that_float32_cannot_tell_apart_are_named():
+    found = failures(walk(lambda theta: _High(theta["length"])))
+    assert found["units"].startswith("x varies by")
+    assert found["units"].endswith("give it in other units")
 
 
 class _Doubled(Corridor):
@@ -131,7 +152,7 @@ class _Constant(Corridor):
         (_Constant(), "hidden parameters", "are all the same instance"),
     ],
 )
-def test_a_broken_family_in_jax_is_told(family, name, words):
+def test_a_broken_family_in_jax_is_named(family, name, words):
     assert words in failures(family)[name]
 
 

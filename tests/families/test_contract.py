@@ -8,7 +8,6 @@ import pytest
 
 import hipmdp
 from hipmdp.families import FAMILIES
-from hipmdp.families.rollout import rollouts
 from hipmdp.families.scripted import random_policy
 
 LANES = 8
@@ -124,12 +123,12 @@ def test_time_limit_never_terminates(family):
     """Random episodes that last the whole horizon are not terminated, those that end early are."""
     keys = jax.random.split(jax.random.key(3), LANES)
     thetas = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (LANES,)), family.theta())
-    episodes = rollouts(family, random_policy(family), keys, thetas)
+    episodes = family.rollouts(random_policy(family), keys, thetas)
     full = np.asarray(episodes.length) == family.horizon
-    ended = np.asarray(episodes.terminated).any(axis=-1)
+    ended = np.asarray(episodes.steps.terminated).any(axis=-1)
     assert full.any()
-    assert not ended[full & ~np.asarray(episodes.terminated)[:, -1]].any()
-    last_states = episodes.next_states[:, -1]
+    assert not ended[full & ~np.asarray(episodes.steps.terminated)[:, -1]].any()
+    last_states = episodes.steps.next_state[:, -1]
     flags = [bool(family.terminated(s, lane(thetas, i))) for i, s in enumerate(last_states)]
     assert flags == ended.tolist()
 
@@ -137,7 +136,7 @@ def test_time_limit_never_terminates(family):
 def test_states_stay_in_the_declared_bounds(family):
     keys = jax.random.split(jax.random.key(4), LANES)
     thetas = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (LANES,)), family.theta())
-    states = np.asarray(rollouts(family, random_policy(family), keys, thetas).next_states)
+    states = np.asarray(family.rollouts(random_policy(family), keys, thetas).steps.next_state)
     low, high = (np.asarray(b, np.float32) for b in (family.specification.state_low, family.specification.state_high))
     assert (states >= low).all()
     assert (states <= high).all()

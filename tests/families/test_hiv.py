@@ -8,7 +8,6 @@ import pytest
 
 import hipmdp
 from hipmdp.families.hiv import UNHEALTHY_START, VARIED
-from hipmdp.families.rollout import rollouts
 from hipmdp.families.scripted import constant_policy
 
 HIV = hipmdp.make("hiv")
@@ -35,7 +34,7 @@ def test_baseline_returns():
     key, theta = jax.random.key(0)[None], jax.tree.map(lambda leaf: leaf[None], HIV.theta())
     expected = (3_432_590, 3_192_270, 3_978_320, 7_021_675)
     for action, value in enumerate(expected):
-        total = float(rollouts(HIV, constant_policy(action), key, theta).undiscounted_return[0])
+        total = float(HIV.rollouts(constant_policy(action), key, theta).undiscounted_return[0])
         assert total == pytest.approx(value, rel=1e-3)
 
 

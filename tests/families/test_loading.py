@@ -8,7 +8,7 @@ import hipmdp
 
 MODULE = """
 from tests.families.walks import WALK as family
-from tests.transfer.corridor import Corridor
+from tests.systems.corridor import Corridor
 import equinox as eqx
 class Tuned(Corridor):
     size: float = eqx.field(static=True, default=0.4)

@@ -1,11 +1,11 @@
-"""The smallest Gymnasium environments with a hidden parameter: a walk along a line whose step length nobody knows."""
+"""The smallest Gymnasium environments with a hidden parameter: a walk along a line whose step length is hidden."""
 
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from hipmdp.families.gymnasium_family import gymnasium_family
+from hipmdp.families.gymnasium.build import gymnasium_family
 
 TINY = {"parameters": {"length": (0.5, 1.0)}, "horizon": 6, "state_names": ("x",), "action_names": ("left", "right")}
 

@@ -62,7 +62,7 @@ def test_a_node_dies_and_the_study_ends_with_the_same_numbers(cluster, tmp_path,
 
 def test_a_cell_that_fails_is_recorded(cluster, tmp_path):
     good = tiny.cells(1)
-    bad = Broken(good[0].setup, 7, "model_free", "test:0")
+    bad = Broken(good[0].setup, 7, "model_free", "model_free", "test:0")
     failed = compare([bad, *good], tmp_path, Executor(ray=True), quiet=True)
     assert [(cell, reason) for cell, reason in failed] == [(bad, "the pendulum fell off")]
     assert all((tmp_path / cell.path).exists() for cell in good)

@@ -1,54 +1,51 @@
 """A small study with invented numbers: cells are written directly, so that every number and name can be chosen."""
 
-import json
 import math
 import re
+from dataclasses import asdict
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 import hipmdp
-from hipmdp.study.record import KEY, NUMBERS, SCHEMA
+from hipmdp._files import save_json
+from hipmdp.families.specification import FamilyFacts, Parameter
+from hipmdp.study.cells.files import write_records
+from hipmdp.study.cells.record import METRICS, CellRecord
 
 HOSTILE = '</script><b>own & "it\'s"'
 """A name that must do no harm wherever it stands."""
 GRID, ACROBOT, HIV = hipmdp.make("grid"), hipmdp.make("acrobot", sd=0.25), hipmdp.make("hiv")
-SETUPS = {
-    "grid": ({"family": "grid", "options": []}, GRID),
-    "acrobot-sd0.25": ({"family": "acrobot", "options": [["sd", 0.25]]}, ACROBOT),
-    "hiv": ({"family": "hiv", "options": []}, HIV),
-}
+FAMILIES = {"grid": GRID, "acrobot-sd0.25": ACROBOT, "hiv": HIV}
+OWN = FamilyFacts((HOSTILE, "v", "w"), tuple("01234"), (Parameter(HOSTILE, 1.0),), 8, HOSTILE)
 
 
 def write_cell(
-    directory, family, method, instance, seed, scores, *, states, actions, theta, latent=None, error=None, setup=None
+    directory, family, method, instance, seed, scores, *, states, actions, theta, latent=None, error=None, facts=OWN
 ):
-    """One cell. `scores` become returns; a family that nobody can score takes them as returns."""
+    """One cell. `scores` become returns; a family that has no best returns takes them as returns."""
     scores = np.asarray(scores, np.float64)
-    returns = scores
-    if family in SETUPS:
-        setup, made = SETUPS[family]
-        member = made.instances("test")[int(instance.partition(":")[2])]
+    returns, reference = scores, None
+    if family in FAMILIES:
+        facts = FAMILIES[family].facts()
+        member = FAMILIES[family].instances("test")[int(instance.partition(":")[2])]
         returns = member.random + scores * (member.best_known - member.random)
+        reference = {"random": member.random, "best_known": member.best_known}
     count = len(scores)
-    facts = {"family": family, "method": method, "variant": "plain", "instance": instance, "seed": seed}
-    numbers = dict.fromkeys(NUMBERS, np.ones(count))
-    numbers |= {"greedy_return": returns, "learning_return": returns - 1}
-    numbers["model_error"] = np.full(count, math.nan if error is None else error)
-    columns = dict(numbers)
-    columns["latent"] = pa.array([latent] * count, pa.list_(pa.float32()))
-    about = {
-        "schema": SCHEMA, "facts": facts, "theta": theta, "settings": {"setup": setup or {"family": family}},
-        "report": {}, "versions": {"hipmdp": "0.1.0"}, "states": np.asarray(states).tolist(),
-        "actions": list(actions), "peak_gb": 1.5,
+    metrics = dict.fromkeys(METRICS, np.ones(count))
+    metrics |= {"returns": returns, "learning_returns": returns - 1}
+    metrics["model_error"] = np.full(count, math.nan if error is None else error)
+    metadata = {
+        "family": asdict(facts), "reference": reference, "theta": theta, "settings": {"setup": {"family": family}},
+        "report": {}, "versions": {"hipmdp": "0.1.0"}, "peak_gb": 1.5,
     }  # fmt: skip
+    key = {"family": family, "method": method, "variant": "plain", "instance": instance, "seed": seed}
+    latents = [None if latent is None else np.asarray(latent, np.float32)] * count
+    record = CellRecord(key, metrics, latents, np.asarray(states, np.float32), np.asarray(actions, np.int32), metadata)
     # The folders have plain names: what a cell is called stands inside its file.
     folder = directory / "cells" / re.sub(r"[^\w.-]", "", family) / method
     folder.mkdir(parents=True, exist_ok=True)
-    table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(about).encode()})
     number = int("".join(c for c in instance if c.isdigit()) or 0)
-    pq.write_table(table, folder / f"test{number}-seed{seed}.parquet")
+    write_records(folder / f"test{number}-seed{seed}.parquet", [record])
 
 
 def grid_cell(directory, method, instance, seed, scores, **rest):
@@ -87,5 +84,5 @@ def full_study(directory):
     variance = np.linspace(0.001, 0.1, 400).reshape(20, 20).tolist()
     maps = {"seed": 0, "ratio_of_medians": 2.5, "cells_seen": 9, "cells_unseen": 4, "variance": variance}
     maps |= {"red": [[1] * 20] * 20, "blue": [[50] * 20] * 20}
-    (directory / "extras" / "uncertainty-seed0.json").write_text(json.dumps(maps))
+    save_json(directory / "extras" / "uncertainty-seed0.json", maps)
     return directory

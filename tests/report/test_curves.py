@@ -1,4 +1,4 @@
-"""Learning curves that can be told apart."""
+"""Learning curves that can be distinguished."""
 
 import numpy as np
 import pytest

@@ -6,11 +6,13 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
 import pytest
 
+import hipmdp
 from hipmdp.cli import main
 from hipmdp.report.page import write_page
 from hipmdp.report.page.collect import page_data
@@ -42,9 +44,9 @@ def embedded(text):
 
 
 def test_numbers_are_short_and_nothing_is_not_finite():
-    told = plain({"a": np.asarray([1 / 3, math.nan, math.inf, 2.0]), "b": (np.int32(7), np.float32(0.1), True, None)})
-    assert told == {"a": [0.333333, None, None, 2], "b": [7, 0.1, True, None]}
-    assert repr(told["a"][3]) == "2"
+    short = plain({"a": np.asarray([1 / 3, math.nan, math.inf, 2.0]), "b": (np.int32(7), np.float32(0.1), True, None)})
+    assert short == {"a": [0.333333, None, None, 2], "b": [7, 0.1, True, None]}
+    assert repr(short["a"][3]) == "2"
     assert plain(1234567.8) == 1234570
 
 
@@ -78,13 +80,13 @@ def test_means_and_intervals_of_the_curves(tmp_path):
     assert "log_score" not in series["curves"]  # random returns are negative
     (row,) = family["summary"]["rows"]
     assert family["summary"]["after"] == [1, 2]
-    told = estimate(mean, np.asarray([[0.1, 0.3], [0.5, 0.7]]))
-    assert row["values"][0] == pytest.approx([told.value, told.low, told.high])
+    expected = estimate(mean, np.asarray([[0.1, 0.3], [0.5, 0.7]]))
+    assert row["values"][0] == pytest.approx([expected.value, expected.low, expected.high])
     assert (row["success"], row["seconds"]) == (1, 2)
 
 
 def test_a_study_under_way(tmp_path):
-    """One seed has no interval; a method that lacks an instance is left out and counted, but can be played."""
+    """One seed has no interval; a method that lacks an instance is left out and counted, but can be shown."""
     for instance in (0, 1):
         grid_cell(tmp_path, "embedded", instance, 0, [0.5, 1.0])
     grid_cell(tmp_path, "scratch", 0, 0, [0.5, 1.0])
@@ -130,10 +132,10 @@ def test_the_plane_in_which_latents_differ():
 def test_every_seed_has_its_own_map(data):
     grid = family_of(data, "grid")
     assert [(m["method"], m["seed"], m["size"]) for m in grid["latents"]] == [("embedded", 0, 3), ("embedded", 1, 3)]
-    for told in grid["latents"]:
+    for latents in grid["latents"]:
         # Two latents that differ by one in their first number.
-        assert told["places"] == [[-0.5, 0], [0.5, 0]]
-        assert [grid["cells"][cell]["seed"] for cell in told["cells"]] == [told["seed"]] * 2
+        assert latents["places"] == [[-0.5, 0], [0.5, 0]]
+        assert [grid["cells"][cell]["seed"] for cell in latents["cells"]] == [latents["seed"]] * 2
     assert family_of(data, "hiv")["latents"] == []
 
 
@@ -142,7 +144,7 @@ def test_cells_hold_what_the_player_needs(data):
     cell = grid["cells"][0]
     assert cell["states"] == [[-1.5, -1.2, -1.2, -1.2], [-1.5, -1.5, -1.2, -0.9]]
     assert cell["actions"] == [2, 1, 1]
-    assert cell["numbers"]["score"] == [0.8, 0.9, 1]
+    assert cell["metrics"]["score"] == [0.8, 0.9, 1]
     assert len(grid["runs"]) == 1
     assert {cell["run"] for cell in grid["cells"]} == {0}
     assert grid["runs"][0]["versions"] == {"hipmdp": "0.1.0"}
@@ -152,9 +154,9 @@ def test_cells_hold_what_the_player_needs(data):
 def test_the_scene_of_grid(data):
     """Wind pushes by 0.3 · 0.23 · r, to the West in class 0 and to the South in class 1."""
     classes = family_of(data, "grid")["scene"]["classes"]
-    assert [told["wall"] for told in classes] == [[[0, 0], [2, 0]], [[0, 0], [0, 2]]]
-    for told, sign in zip(classes, ((1, 0), (0, 1)), strict=True):
-        for x, y, wind_x, wind_y in told["wind"]:
+    assert [kind["wall"] for kind in classes] == [[[0, 0], [2, 0]], [[0, 0], [0, 2]]]
+    for kind, sign in zip(classes, ((1, 0), (0, 1)), strict=True):
+        for x, y, wind_x, wind_y in kind["wind"]:
             push = -0.3 * 0.23 * math.hypot(x + 1.5, y + 1.5)
             assert (wind_x, wind_y) == pytest.approx((push * sign[0], push * sign[1]), abs=1e-5)
 
@@ -165,23 +167,28 @@ def test_treatment_rows_of_a_patient(data):
     assert (scene["days"], scene["last_day"], scene["healthy"], len(scene["markers"])) == (5, 1000, 5, 6)
 
 
-def test_somebodys_own_family_is_shown_without_scores(data):
+def test_a_users_family_is_shown_without_scores(data):
     own = family_of(data, HOSTILE)
-    assert own["scene"]["states"] == ["state 1", "state 2", "state 3"]
+    assert own["scene"]["states"] == [HOSTILE, "v", "w"]
     assert own["scene"]["actions"] == ["0", "1", "2", "3", "4"]
     assert own["scene"]["parameters"] == [HOSTILE]
-    assert own["summary"]["measure"] == "greedy_return"
+    assert own["summary"]["measure"] == "returns"
+    assert own["measures"]["success"] == f"success of the greedy policy: {HOSTILE}"
     assert [value[0] for value in own["summary"]["rows"][0]["values"]] == [10, 20]
-    assert "score" not in own["cells"][0]["numbers"]
+    assert "score" not in own["cells"][0]["metrics"]
 
 
-def test_a_registered_family_gives_its_names_even_without_frozen_instances(tmp_path):
-    setup = {"family": "grid", "options": [["beta", 0.5]]}
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [({}, "grid"), ({"picture": "hiv"}, "chart"), ({"picture": "moon"}, "chart"), ({"options": {}}, "chart")],
+)
+def test_a_picture_is_drawn_where_the_numbers_fit(tmp_path, changes, kind):
+    facts = replace(hipmdp.make("grid", beta=0.5).facts(), **changes)
     states = [[0, 0], [1, 1]]
-    write_cell(tmp_path, "grid-b", "m", "mine", 0, [1.0], states=states, actions=[2], theta={"theta": 0.0}, setup=setup)
+    write_cell(tmp_path, "grid-b", "m", "mine", 0, [1.0], states=states, actions=[2], theta={"theta": 0.0}, facts=facts)
     (family,) = page_data([tmp_path])["families"]
-    assert (family["scene"]["kind"], family["scene"]["states"]) == ("grid", ["x", "y"])
-    assert family["summary"]["measure"] == "greedy_return"
+    assert (family["scene"]["kind"], family["scene"]["states"]) == (kind, ("x", "y"))
+    assert family["summary"]["measure"] == "returns"
 
 
 def test_the_file_stands_alone(study, tmp_path):
@@ -195,10 +202,10 @@ def test_the_file_stands_alone(study, tmp_path):
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
     (script,) = re.findall(r"<script>(.*?)</script>", text, re.S)
     (style,) = re.findall(r"<style>(.*?)</style>", text, re.S)
-    told = {kind: base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for kind, s in
+    hashes = {kind: base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for kind, s in
             (("script-src", script), ("style-src", style))}  # fmt: skip
     expected = {"default-src": "none", "base-uri": "none", "form-action": "none"}
-    expected |= {kind: f"sha256-{value}" for kind, value in told.items()}
+    expected |= {kind: f"sha256-{value}" for kind, value in hashes.items()}
     assert dict(part.split(" ") for part in policy.split("; ")) == {k: f"'{v}'" for k, v in expected.items()}
     assert list(path.parent.iterdir()) == [path]
 

@@ -96,7 +96,7 @@ def test_every_family_can_be_seen(open_page, tmp_path, scheme):
 def test_names_are_text_whatever_they_are(open_page):
     page = open_page()
     show(page, HOSTILE)
-    expect(page.locator("#player-told")).to_contain_text(HOSTILE)
+    expect(page.locator("#player-caption")).to_contain_text(HOSTILE)
     expect(page.locator("#families")).to_contain_text(HOSTILE)
     expect(page.locator("#latents-scale")).to_contain_text(HOSTILE)
     assert page.locator("b").count() == 0
@@ -106,7 +106,7 @@ def test_the_policy_stops_foreign_scripts_and_the_network(browser, address):
     context = browser.new_context()
     page = context.new_page()
     page.goto(address)
-    told = page.evaluate("""async () => {
+    found = page.evaluate("""async () => {
         const stopped = [];
         document.addEventListener("securitypolicyviolation", (event) => stopped.push(event.effectiveDirective));
         const script = document.createElement("script");
@@ -119,7 +119,7 @@ def test_the_policy_stops_foreign_scripts_and_the_network(browser, address):
         return [window.harmed ?? false, stopped.sort()];
     }""")
     context.close()
-    assert told == [False, ["connect-src", "img-src", "script-src-elem"]]
+    assert found == [False, ["connect-src", "img-src", "script-src-elem"]]
 
 
 def test_a_method_can_be_switched_off(open_page):
@@ -177,7 +177,7 @@ def test_the_keyboard_drives_the_player(open_page):
     expect(page.locator("#player-play")).to_contain_text("Play")
     page.keyboard.press("End")
     expect(readout(page)).to_contain_text("step 200 of 200 · day 1000")
-    page.keyboard.press("Space")  # from the end, playing begins anew
+    page.keyboard.press("Space")  # from the end, it starts again
     expect(readout(page)).to_contain_text(re.compile(r"step (?!0|200)\d+ of 200"))
     page.keyboard.press("Home")
     expect(readout(page)).to_contain_text("step 0 of 200")
@@ -197,8 +197,8 @@ def test_the_player_shows_the_chosen_cell(open_page):
     expect(readout(page)).to_have_text("step 1 of 3 · action E · x −1.2 · y −1.5")
     page.locator("#player-method").select_option(label="model-free")
     page.locator("#player-instance").select_option(label="test:1")
-    expect(page.locator("#player-told")).to_contain_text("test:1")
-    expect(page.locator("#player-told")).to_contain_text("score 0.30")
+    expect(page.locator("#player-caption")).to_contain_text("test:1")
+    expect(page.locator("#player-caption")).to_contain_text("score 0.30")
     expect(readout(page)).to_contain_text("step 0 of 3")
 
 
@@ -246,17 +246,17 @@ def test_nothing_is_wider_than_a_phone(open_page, tmp_path):
 
 def test_the_numbers_can_be_taken_home(open_page):
     page = open_page()
-    told = {}
+    written = {}
     for name in ("curves", "episodes"):
         with page.expect_download() as download:
             page.locator(f"#download-{name}").click()
         assert download.value.suggested_filename == f"{name}.csv"
-        told[name] = download.value.path().read_text(encoding="utf-8").splitlines()
-    assert told["curves"][:2] == [
+        written[name] = download.value.path().read_text(encoding="utf-8").splitlines()
+    assert written["curves"][:2] == [
         "family,runs,method,variant,what,after_episodes,mean,low,high",
         "grid,all methods,embedded,plain,score,1,0.8,0.8,0.8",
     ]
     cells = 8 * 3 + 5 * 2 + 2 + 2
-    assert len(told["episodes"]) == 1 + cells
+    assert len(written["episodes"]) == 1 + cells
     quoted = HOSTILE.replace('"', '""')
-    assert told["episodes"][-1].startswith(f'"{quoted}",embedded,plain,"{quoted}",0,2,')
+    assert written["episodes"][-1].startswith(f'"{quoted}",embedded,plain,"{quoted}",0,2,')

@@ -1,26 +1,30 @@
 """A study of a family of one's own, by module:name."""
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hipmdp.families.instance_sets import frozen_instance
+from hipmdp.families.instances import frozen_instance
 from hipmdp.report.report import report
 from hipmdp.study.ablations import ablated
+from hipmdp.study.cells.files import write_records
 from hipmdp.study.compare import compare
-from hipmdp.study.pieces import plan
 from hipmdp.study.results import read_results
 from hipmdp.study.setup import Variant, parse_instances, parse_setup
 from hipmdp.study.summary import summary_table, write_summary
+from hipmdp.study.tasks import plan
 
 SIZED = """
 import equinox as eqx
-from tests.transfer.corridor import Corridor
+from tests.systems.corridor import Corridor
 class Sized(Corridor):
     size: float = eqx.field(static=True, default=0.4)
 """
-WALK, CORRIDOR = "tests.families.walks:WALK", "tests.transfer.corridor:Corridor"
+WALK, CORRIDOR = "tests.families.walks:WALK", "tests.systems.corridor:Corridor"
 
 
 def test_module_and_name_and_options():
@@ -31,7 +35,7 @@ def test_module_and_name_and_options():
     assert parse_setup("acrobot:sd=0.25").family == "acrobot"
     assert parse_instances(setup.make(), "2") == ["test:0", "test:1"]
     (cell,) = plan([setup], ["model_free"], {setup.family_label: ["test:0"]}, [0])
-    assert all(":" not in str(piece.path) for piece in (cell, *cell.needs, *cell.needs[0].needs))
+    assert all(":" not in str(task.path) for task in (cell, *cell.needs, *cell.needs[0].needs))
     # A study's cells are made by other processes: what they are sent names the family.
     assert json.loads(json.dumps(cell.setup.family)) == WALK
 
@@ -77,15 +81,13 @@ def study(tmp_path_factory):
     return out
 
 
-def test_scores_are_returns_and_are_called_so(study, monkeypatch):
+def test_scores_are_returns_and_are_called_so(study):
     results = read_results(study)
-    # What was measured can be read where the user's module is not.
-    monkeypatch.setattr("hipmdp.study.results.make", None)
     (family,) = results.names("family")
     assert results.measure(family) == "return"
     record = results.records[0]
-    np.testing.assert_array_equal(results.scores(record), record.numbers["greedy_return"])
-    assert np.isnan(results.log_scores(record)).all()
+    np.testing.assert_array_equal(results.values(record, "score"), record.metrics["returns"])
+    assert np.isnan(results.values(record, "log_score")).all()
     table = summary_table(results, family)
     assert "return after so many episodes" in table.title
     assert "Score 1" not in table.caption
@@ -94,12 +96,30 @@ def test_scores_are_returns_and_are_called_so(study, monkeypatch):
     assert read_results(study).measure(family) == "return"
 
 
+def test_report_imports_no_module_that_a_study_names(study, tmp_path):
+    """The study of a family that this process does not have: all that a report needs is stored."""
+    (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
+    stranger = tmp_path / "study"
+    cells = [replace(r, key=r.key | {"family": "evil.family"}) for r in read_results(study).records]
+    for record in cells:
+        record.metadata["settings"]["setup"]["family"] = "evil:family"
+    (stranger / "packed").mkdir(parents=True)
+    write_records(stranger / "packed" / "evil.parquet", cells)
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from hipmdp.cli import main; "
+        f"main(['report', {str(stranger)!r}, '--html']); "
+        "assert not {'evil', 'tests.families.walks'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert (stranger / "figures" / "comparison-evil.family.svg").exists()
+
+
 def test_figures_without_numbers_or_scenes(study, tmp_path):
     figures = [path.stem for path in report([study], tmp_path)]
     assert "comparison-tests.families.walks.WALK" in figures
     svg = (tmp_path / "comparison-tests.families.walks.WALK.svg").read_text()
     assert "<!-- return of the greedy policy -->" in svg
-    assert not any("figure2" in name or "None" in name for name in figures)
+    assert not any("figure" in name or "None" in name for name in figures)
 
 
 def test_known_families_are_still_scored():

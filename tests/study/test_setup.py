@@ -1,11 +1,11 @@
-"""What users type, and which pieces it becomes."""
+"""What users type, and which tasks it becomes."""
 
 import pytest
 
 from hipmdp.families import make
 from hipmdp.study.ablations import ABLATIONS, ablated
-from hipmdp.study.pieces import plan
 from hipmdp.study.setup import Variant, parse_instances, parse_setup
+from hipmdp.study.tasks import BatchTask, plan
 
 
 def test_the_wide_acrobot_is_a_family_of_its_own():
@@ -39,7 +39,7 @@ def test_instances_by_number_label_or_set(text, found):
         (lambda: parse_instances(make("hiv"), "test:99"), "test:0 to test:19"),
         (lambda: plan([], ["magic"], {}, [0]), "Unknown method of compare 'magic'"),
         (lambda: Variant("x", dynamics=(("latent", 2),)), "Did you mean 'latent_size'"),
-        (lambda: Variant("x", learner=(("epsilon", 2),)), "Unknown setting of DDQNConfig 'epsilon'"),
+        (lambda: Variant("x", dqn=(("epsilon", 2),)), "Unknown setting of DDQNConfig 'epsilon'"),
         (lambda: ablated(parse_setup("grid"), ["lr"]), "Unknown ablation"),
     ],
 )
@@ -48,7 +48,7 @@ def test_bad_input_is_one_sentence(call, words):
         call()
 
 
-def test_pieces_are_shared_where_they_are_the_same():
+def test_tasks_are_shared_where_they_are_the_same():
     setups = ablated(parse_setup("hiv"), ["latent_size", "imagination", "training"])
     cells = plan(setups, ["embedded"], {"hiv": ["test:0"]}, [0])
     models = {cell.setup.variant.name: cell.needs[0] for cell in cells}
@@ -59,11 +59,11 @@ def test_pieces_are_shared_where_they_are_the_same():
     assert batches["latent_size=2"] == batches["plain"]
     assert batches["training=8"].setup.training == 8
     assert batches["training=32"] == batches["plain"]
-    paths = [piece.path for piece in {*cells, *models.values(), *batches.values()}]
+    paths = [task.path for task in {*cells, *models.values(), *batches.values()}]
     assert len(set(paths)) == len(paths)
 
 
-def test_who_collects_otherwise_has_a_batch_of_its_own():
+def test_another_collection_has_its_own_batch():
     variant = Variant("small", collection=(("hidden", (8, 8)),))
     setups = [parse_setup("grid"), parse_setup("grid", variant=variant)]
     plain, small = plan(setups, ["embedded"], {"grid": ["test:0"]}, [0])
@@ -73,20 +73,13 @@ def test_who_collects_otherwise_has_a_batch_of_its_own():
     assert str(small.needs[0].needs[0].path) == "batches/grid-train-500-small-seed0.parquet"
 
 
-def test_settings_that_came_later_do_not_change_what_studies_are_called():
-    """benchmarks/study was begun before there were any."""
-    names = {"name", "dynamics", "transfer", "training"}
-    assert set(parse_setup("grid").description()["variant"]) == names
-    variant = Variant("x", learner=(("epsilon_decay", 0.9),))
-    assert set(parse_setup("grid", variant=variant).description()["variant"]) == {*names, "learner"}
-
-
 def test_grid_has_no_more_than_two_training_instances():
     names = [setup.variant.name for setup in ablated(parse_setup("grid"), list(ABLATIONS))]
     assert "training=2" in names
     assert "training=4" not in names
 
 
-def test_blind_needs_no_batch():
+def test_blind_is_trained_on_the_instances_of_the_batch():
     (cell,) = plan([parse_setup("grid")], ["blind"], {"grid": ["test:0"]}, [3])
-    assert cell.needs[0].needs == ()
+    (batch,) = cell.needs[0].needs
+    assert isinstance(batch, BatchTask)

@@ -5,13 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hipmdp.study.statistics import (
-    estimate,
-    interquartile_mean,
-    mean,
-    paired_difference,
-    probability_of_improvement,
-)
+from hipmdp.study.statistics import estimate, interquartile_mean, mean, paired_difference, probability_of_improvement
 
 
 def test_the_middle_half_of_eight():
@@ -32,8 +26,8 @@ def test_improvement_counts_pairs_on_the_same_instance():
 def test_seeds_are_drawn_within_instances():
     # Two instances that are worlds apart, but on which all seeds agree: nothing is uncertain.
     table = np.asarray([[0.0, 1000.0]] * 3)
-    told = estimate(mean, table)
-    assert (told.value, told.low, told.high) == (500, 500, 500)
+    found = estimate(mean, table)
+    assert (found.value, found.low, found.high) == (500, 500, 500)
 
 
 def test_a_seed_that_is_good_everywhere_makes_the_careful_interval_wider():
@@ -45,24 +39,24 @@ def test_a_seed_that_is_good_everywhere_makes_the_careful_interval_wider():
 
 
 def test_one_seed_has_no_interval():
-    told = estimate(mean, np.asarray([[1.0, 2.0]]))
-    assert np.isnan(told.low)
-    assert str(told) == "1.500"
+    found = estimate(mean, np.asarray([[1.0, 2.0]]))
+    assert np.isnan(found.low)
+    assert str(found) == "1.500"
 
 
 def test_a_pair_that_always_differs_by_one_is_certain():
     first = np.random.default_rng(0).normal(size=(5, 4))
-    told = paired_difference(first + 1, first)
-    assert told.low == pytest.approx(1)
-    assert told.high == pytest.approx(1)
+    found = paired_difference(first + 1, first)
+    assert found.low == pytest.approx(1)
+    assert found.high == pytest.approx(1)
 
 
 def test_the_interval_of_a_mean_is_that_of_theory():
     table = np.random.default_rng(1).normal(size=(200, 1))
-    told = estimate(mean, table, repeats=4000)
+    found = estimate(mean, table, repeats=4000)
     half = 1.96 * table.std() / np.sqrt(200)
-    assert told.high - told.value == pytest.approx(half, rel=0.1)
-    assert told.value - told.low == pytest.approx(half, rel=0.1)
+    assert found.high - found.value == pytest.approx(half, rel=0.1)
+    assert found.value - found.low == pytest.approx(half, rel=0.1)
 
 
 @settings(max_examples=50, deadline=None)
@@ -70,9 +64,9 @@ def test_the_interval_of_a_mean_is_that_of_theory():
 def test_intervals_hold_what_a_table_allows(rows):
     table = np.asarray(rows)
     for statistic in (mean, interquartile_mean):
-        told = estimate(statistic, table, repeats=50)
+        found = estimate(statistic, table, repeats=50)
         slack = 1e-9
         if len(table) == 1:
-            assert np.isnan(told.low)
+            assert np.isnan(found.low)
             continue
-        assert table.min() - slack <= told.low <= told.high <= table.max() + slack
+        assert table.min() - slack <= found.low <= found.high <= table.max() + slack

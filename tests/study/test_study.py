@@ -17,12 +17,12 @@ from rich.console import Console
 
 import hipmdp
 from hipmdp.cli import main
-from hipmdp.study import pieces
+from hipmdp.study import tasks
+from hipmdp.study.cells.files import read_records
 from hipmdp.study.compare import Executor, compare
-from hipmdp.study.execute import one_thread
-from hipmdp.study.record import read_record
 from hipmdp.study.results import Results, read_results
-from hipmdp.study.store import perform
+from hipmdp.study.scheduler import one_thread
+from hipmdp.study.store import run_task
 from hipmdp.study.summary import summary_rows, summary_table
 from tests.study import tiny
 
@@ -47,30 +47,22 @@ def done(out: Path) -> int:
 
 
 def test_a_cell_is_what_learn_policy_says(whole):
-    record = read_record(whole / "cells" / "grid" / "model_free" / "plain" / "test1-seed1.parquet")
+    (record,) = read_records(whole / "cells" / "grid" / "model_free" / "plain" / "test1-seed1.parquet")
     family = hipmdp.make("grid")
     batch = hipmdp.collect(family, "train", 2, 1, quiet=True)
     run = hipmdp.learn_policy(hipmdp.pretrain(batch, "model_free", 1), family, "test:1", 2, 1, quiet=True)
-    np.testing.assert_array_equal(record.numbers["greedy_return"], run.returns)
-    np.testing.assert_array_equal(record.numbers["learning_return"], run.learning_returns)
-    assert record.facts == {
-        "family": "grid",
-        "method": "model_free",
-        "variant": "plain",
-        "instance": "test:1",
-        "seed": 1,
-    }
-    assert record.about["versions"]["hipmdp"] == hipmdp.__version__
-    assert record.about["settings"]["setup"]["training_episodes"] == 2
+    np.testing.assert_array_equal(record.metrics["returns"], run.returns)
+    np.testing.assert_array_equal(record.metrics["learning_returns"], run.learning_returns)
+    assert record.name == ("grid", "model_free", "plain", "test:1", 1)
+    assert record.metadata["versions"]["hipmdp"] == hipmdp.__version__
+    assert record.metadata["settings"]["setup"]["training_episodes"] == 2
     assert len(record.states) == len(record.actions) + 1
 
 
-def test_killed_and_started_again_it_ends_with_the_same_numbers(whole, tmp_path):
+def test_killed_and_resumed_the_numbers_are_the_same(whole, tmp_path):
     for wanted in (0, 1):
         process = start(tmp_path)
-        end = time.monotonic() + 120
-        while done(tmp_path) <= wanted and process.poll() is None and time.monotonic() < end:
-            time.sleep(0.01)
+        wait_for(lambda process=process, wanted=wanted: done(tmp_path) > wanted or process.poll() is not None)
         process.send_signal(signal.SIGKILL)
         process.communicate()
     assert 1 <= done(tmp_path) < 4
@@ -96,7 +88,7 @@ def test_several_processes_give_the_same_cells(whole, tmp_path):
     ("given", "expected"),
     [("", "--xla_cpu_multi_thread_eigen=false"), ("--mine=1", "--mine=1 --xla_cpu_multi_thread_eigen=false")],
 )
-def test_processes_of_one_thread_keep_the_flags_of_their_parent(monkeypatch, given, expected):
+def test_single_threaded_processes_keep_the_flags(monkeypatch, given, expected):
     """Numbers depend on XLA's flags: a cell must not have others in a process or on a cluster than here."""
     monkeypatch.setenv("XLA_FLAGS", given)
     assert one_thread() == expected
@@ -104,23 +96,23 @@ def test_processes_of_one_thread_keep_the_flags_of_their_parent(monkeypatch, giv
 
 def test_what_is_there_needs_nothing(whole, tmp_path, monkeypatch):
     shutil.copytree(whole / "cells", tmp_path / "cells")
-    monkeypatch.setattr(pieces, "collect", None)
+    monkeypatch.setattr(tasks, "collect", None)
     assert compare(tiny.cells(), tmp_path, quiet=True) == []
     assert not (tmp_path / "batches").exists()
 
 
-def test_ctrl_c_keeps_what_was_done_and_an_error_does_not(tmp_path):
+def test_ctrl_c_keeps_work_and_an_error_does_not(tmp_path):
     setup = tiny.cells(1)[0].setup
     for kind, kept in ((Interrupted, True), (Broken, False)):
-        cell = kind(setup, 0, "model_free", "test:0")
+        cell = kind(setup, 0, "model_free", "model_free", "test:0")
         work = tmp_path / "work" / "cells-grid-model_free-plain-test0-seed0"
         work.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(KeyboardInterrupt):
-            perform(tmp_path, cell, 1)
+            run_task(tmp_path, cell, 1)
         assert work.exists() == kept
 
 
-class Interrupted(pieces.CellPiece):
+class Interrupted(tasks.CellTask):
     """Somebody presses Ctrl-C."""
 
     def make(self, inputs, out, work, cores):
@@ -129,74 +121,86 @@ class Interrupted(pieces.CellPiece):
 
 def test_a_killed_study_leaves_no_processes(tmp_path):
     process = start(tmp_path, "--jobs", "2")
-    end = time.monotonic() + 120
-    while not list(tmp_path.glob("work/*")) and time.monotonic() < end:
-        time.sleep(0.05)
-    children = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
-    ).stdout.split()
+    assert wait_for(lambda: list(tmp_path.glob("work/*")) or process.poll() is not None)
+    workers = children_of(process.pid)
     process.kill()
     process.communicate()
-    assert children
-    while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+    assert workers
+    assert wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
 
-class Broken(pieces.CellPiece):
+def children_of(parent: int) -> list[int]:
+    """From /proc, as `ps` is not everywhere: the fourth field of stat, counted from behind the name."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(path.read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(path.parent.name))
+    return found
+
+
+def wait_for(condition, seconds: float = 120) -> bool:
+    """Whether it came true in time."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return bool(condition())
+
+
+class Broken(tasks.CellTask):
     """A cell that cannot be made."""
 
     def make(self, inputs, out, work, cores):
         raise RuntimeError("the pendulum fell off")
 
 
-def test_a_cell_that_fails_is_recorded_and_the_others_go_on(tmp_path):
+def test_a_failed_cell_is_recorded_and_the_others_run(tmp_path):
     good = tiny.cells(1)
-    bad = Broken(good[0].setup, 7, "model_free", "test:0")
+    bad = Broken(good[0].setup, 7, "model_free", "model_free", "test:0")
     failed = compare([bad, *good], tmp_path, quiet=True)
     assert [(cell, reason) for cell, reason in failed] == [(bad, "the pendulum fell off")]
     assert all((tmp_path / cell.path).exists() for cell in good)
     kept = json.loads((tmp_path / bad.path).with_suffix(".error.json").read_text())
     assert "RuntimeError" in kept["details"]
     # Once it works, nothing is left of the error.
-    mended = pieces.CellPiece(bad.setup, 7, "model_free", "test:0")
+    mended = tasks.CellTask(bad.setup, 7, "model_free", "model_free", "test:0")
     assert compare([mended], tmp_path, quiet=True) == []
     assert not list(tmp_path.rglob("*.error.json"))
 
 
-def test_what_needs_a_failed_piece_fails_too(tmp_path, monkeypatch):
+def test_what_needs_a_failed_task_fails_too(tmp_path, monkeypatch):
     def collect(*_, **__):
         raise ValueError("no such patient")
 
-    monkeypatch.setattr(pieces, "collect", collect)
+    monkeypatch.setattr(tasks, "collect", collect)
     failed = compare(tiny.cells(1), tmp_path, quiet=True)
     assert len(failed) == 2
     assert all("models" in reason and "failed" in reason for _, reason in failed)
     assert "no such patient" in next(tmp_path.glob("batches/*.error.json")).read_text()
 
 
-def test_a_process_that_dies_takes_nobody_with_it(tmp_path):
+def test_a_process_that_dies_fails_only_its_task(tmp_path):
     setup = tiny.cells(1)[0].setup
-    deadly = Deadly(setup, 9, "model_free", "test:0")
-    slow = [Slow(setup, seed, "model_free", "test:0") for seed in range(3)]
-    failed = compare([slow[0], deadly, *slow[1:]], tmp_path, Executor(jobs=2), quiet=True)
+    deadly = Deadly(setup, 9, "model_free", "model_free", "test:0")
+    others = [Waiting(setup, seed, "model_free", "model_free", "test:0") for seed in range(3)]
+    failed = compare([others[0], deadly, *others[1:]], tmp_path, Executor(jobs=2), quiet=True)
     assert [cell for cell, _ in failed] == [deadly]
     assert "died" in failed[0][1]
 
 
-class Slow(pieces.CellPiece):
-    """A cell that is under way when another one's process dies."""
+class Waiting(tasks.CellTask):
+    """A cell that is under way until the process of another one dies."""
 
     @property
     def needs(self):
         return ()
 
     def make(self, inputs, out, work, cores):
-        time.sleep(2)
+        wait_for(lambda: list(out.parent.glob("*.died")), seconds=60)
         out.write_text("done")
 
 
-class Deadly(pieces.CellPiece):
+class Deadly(tasks.CellTask):
     """A cell whose process dies, as when memory runs out."""
 
     @property
@@ -204,6 +208,7 @@ class Deadly(pieces.CellPiece):
         return ()
 
     def make(self, inputs, out, work, cores):
+        out.with_name("it.died").touch()
         os._exit(1)
 
 
@@ -211,26 +216,24 @@ def test_the_command_line_says_so(tmp_path, monkeypatch, capsys):
     def make(*_, **__):
         raise RuntimeError("it rained")
 
-    monkeypatch.setattr(pieces.CellPiece, "make", make)
+    monkeypatch.setattr(tasks.CellTask, "make", make)
     monkeypatch.setattr(sys, "argv", ["hipmdp", "compare", *tiny.COMMAND, "--out", str(tmp_path)])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 1
-    told = capsys.readouterr().err
-    assert "cells/grid/model_free/plain/test0-seed0 failed: it rained" in told
-    assert "2 of 2 cells failed" in told
+    errors = capsys.readouterr().err
+    assert "cells/grid/model_free/plain/test0-seed0 failed: it rained" in errors
+    assert "2 of 2 cells failed" in errors
 
 
-def test_a_directory_holds_one_study(whole, monkeypatch, capsys):
+def test_a_directory_holds_one_study(whole):
     with pytest.raises(ValueError, match="holds another study"):
-        compare(
-            [*pieces.plan([tiny.parse_setup("grid", None, 2, 3)], ["model_free"], {"grid": ["test:0"]}, [0])], whole
-        )
+        compare([*tasks.plan([tiny.parse_setup("grid", None, 2, 3)], ["model_free"], {"grid": ["test:0"]}, [0])], whole)
 
 
 def test_pairs_share_their_seeds(whole):
     records = read_results(whole).records
-    other = [replace(r, facts=r.facts | {"method": "linear", "seed": r.facts["seed"] + 1}) for r in records]
+    other = [replace(r, key=r.key | {"method": "linear", "seed": r.key["seed"] + 1}) for r in records]
     results = Results(records + other)
     ours, theirs = results.pair("grid", "model_free", "linear")
     # Of model_free's seeds 0, 1 and linear's 1, 2 (which are model_free's 0, 1) only 1 is common.
@@ -254,7 +257,7 @@ def test_results_as_tables(whole, tmp_path):
     assert table.shape == (2, 2, 2)
     instance = hipmdp.make("grid").instances("test")[1]
     record = results.select(instance="test:1", seed=1)[0]
-    assert table[1, 1, 0] == pytest.approx(instance.score(record.numbers["greedy_return"][0]))
+    assert table[1, 1, 0] == pytest.approx(instance.score(record.metrics["returns"][0]))
     for path in results.write(tmp_path):
         assert path.stat().st_size > 0
     lines = (tmp_path / "results.csv").read_text().splitlines()
@@ -268,7 +271,7 @@ def test_damaged_cells_are_named(tmp_path):
     folder = tmp_path / "cells" / "grid"
     folder.mkdir(parents=True)
     (folder / "test0-seed0.parquet").write_bytes(b"PAR1 nonsense")
-    with pytest.raises(ValueError, match=r"test0-seed0\.parquet' is not a cell"):
+    with pytest.raises(ValueError, match=r"test0-seed0\.parquet' is damaged"):
         read_results(tmp_path)
     with pytest.raises(ValueError, match="no finished cells"):
         read_results(tmp_path / "cells")

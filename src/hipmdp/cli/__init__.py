@@ -1,6 +1,10 @@
 """`hipmdp …` on the command line: results on stdout or in `--out`, progress on stderr."""
 
+import contextlib
+import functools
 import importlib
+import io
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -8,7 +12,25 @@ from typing import Any, TextIO
 
 import tyro
 
-COMMANDS = ("demo", "instances", "check-env", "collect", "pretrain", "adapt", "online", "compare", "report", "info")
+from hipmdp._errors import known_name
+from hipmdp._files import reason
+from hipmdp._progress import AbandonedError
+from hipmdp._tables import plain
+from hipmdp.cli.users_code import where_users_code_failed
+
+COMMANDS = (
+    "demo",
+    "instances",
+    "check-env",
+    "collect",
+    "pretrain",
+    "adapt",
+    "online",
+    "compare",
+    "pack",
+    "report",
+    "info",
+)
 """Each is the function of the same name in the module of the same name."""
 DESCRIPTION = """Control many systems that are similar but not the same.
 
@@ -29,15 +51,12 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            if words[0] in COMMANDS:
-                tyro.cli(command(words[0]), prog=f"hipmdp {words[0]}", args=words[1:])
-            else:
-                every = {name: command(name) for name in COMMANDS}
-                tyro.extras.subcommand_cli_from_dict(every, prog="hipmdp", description=DESCRIPTION, args=words)
-    except ValueError as error:
-        if debug:
-            raise
-        _stop(str(error), 2)
+            _parsed(words)()
+            sys.stdout.flush()
+    except AbandonedError:
+        # Threads may be inside XLA, which an interpreter that goes down would tear from under them.
+        _say("interrupted.")
+        os._exit(130)
     except KeyboardInterrupt:
         _stop("interrupted.", 130)
     except BrokenPipeError:
@@ -47,7 +66,64 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if debug:
             raise
-        _stop(f"unexpected {type(error).__name__}: {error} (--debug shows where; please report it).", 1)
+        _stop(*_told(error))
+
+
+def _parsed(words: list[str]) -> Callable[[], Any]:
+    """The call that the words stand for; words that make no sense are a `ValueError`."""
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            if words[0] in COMMANDS:
+                return tyro.cli(_later(command(words[0])), prog=f"hipmdp {words[0]}", args=words[1:])
+            if not words[0].startswith("-"):
+                known_name("command", words[0], COMMANDS)
+            every = {name: _later(command(name)) for name in COMMANDS}
+            return tyro.extras.subcommand_cli_from_dict(every, prog="hipmdp", description=DESCRIPTION, args=words)
+    except SystemExit as error:
+        if error.code in (0, None):
+            raise
+        name = f"hipmdp {words[0]}" if words[0] in COMMANDS else "hipmdp"
+        raise ValueError(f"{_first_part(errors.getvalue())} ({name} --help shows what is possible.)") from None
+
+
+def _later(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same arguments and help, but the call is left to the caller: words are read before anything is done."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Callable[[], Any]:
+        return functools.partial(function, *args, **kwargs)
+
+    return call
+
+
+def _first_part(box: str) -> str:
+    """What is wrong, out of the box that tyro draws around it and around what could help."""
+    lines = [line.strip("│ ") for line in box.splitlines()]
+    inside = [line for line in lines if not line.startswith(("╭", "╰"))]
+    parts: list[str] = []
+    for line in inside:
+        if line.startswith("──"):
+            break
+        parts.append(line)
+    sentence = " ".join(" ".join(parts).split()).rstrip(".: ")
+    return f"{sentence or 'These words make no sense'}."
+
+
+def _told(error: Exception) -> tuple[str, int]:
+    """One sentence, and the exit code."""
+    found = where_users_code_failed(error)
+    if found is not None:
+        return found, 2
+    if isinstance(error, ValueError):
+        return str(error), 2
+    if isinstance(error, OSError):
+        named = f"{error.filename!r}: " if error.filename else ""
+        return f"A file cannot be read or written: {named}{reason(error)}.", 2
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+        return "The memory is full: give fewer episodes, instances or jobs.", 2
+    text = f"unexpected {type(error).__name__}: {error} (--debug shows where; please report it)."
+    return text, 1
 
 
 def _warn(
@@ -59,9 +135,15 @@ def _warn(
     line: str | None = None,
 ) -> None:
     """One line, without the place in the source that only its authors care about."""
-    sys.stderr.write(f"hipmdp: warning: {' '.join(str(message).split())}\n")
+    _say(f"warning: {message}")
+
+
+def _say(sentence: str) -> None:
+    """One line on stderr."""
+    sys.stderr.write(f"hipmdp: {plain(' '.join(sentence.split()))}\n")
+    sys.stderr.flush()
 
 
 def _stop(sentence: str, code: int) -> None:
-    sys.stderr.write(f"hipmdp: {' '.join(sentence.split())}\n")
+    _say(sentence)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""`hipmdp adapt MODEL`: meet one new instance and learn to control it, in its environment or from its logs."""
+"""`hipmdp adapt MODEL`: learn to control one new instance, in its environment or from its logs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,19 +10,28 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from hipmdp.cli.adapt_logs import adapt_logs
-from hipmdp.cli.log_options import NO_LOGS, LogOptions
+from hipmdp._errors import check_episodes, check_seed, known_name, number, whole
+from hipmdp._outputs import try_outputs
+from hipmdp._tables import plain_table
+from hipmdp.adaptation.learn_policy import learn_policy
+from hipmdp.adaptation.run import Run
+from hipmdp.cli.logs.adapt import adapt_logs
+from hipmdp.cli.logs.options import NO_LOGS, LogOptions, refuse_columns, refuse_given
 from hipmdp.cli.output import say, write_json
-from hipmdp.data.parquet import save_transitions
+from hipmdp.data.logs.parquet import save_transitions
 from hipmdp.families import FAMILIES, make
-from hipmdp.families.checks import number
-from hipmdp.families.family import AbstractFamily
-from hipmdp.families.instance_sets import Instance, frozen_instance
-from hipmdp.report.tensorboard import write_run
-from hipmdp.transfer.learn import learn_policy
-from hipmdp.transfer.outlook import STEPS
-from hipmdp.transfer.run import Run
-from hipmdp.transfer.storage import load
+from hipmdp.families.instances import Instance, frozen_instance
+from hipmdp.families.protocol import BaseFamily, theta_values
+from hipmdp.from_logs.forecast import STEPS
+from hipmdp.pretraining.model import load
+from hipmdp.report.tensorboard import need_tensorboard, write_run
+from hipmdp.settings.presets import PRESETS
+
+MOST_HORIZON = 100_000
+"""Steps that can be forecast."""
+
+EPISODES = 2
+"""Real episodes, unless the user says how many."""
 
 
 def adapt(
@@ -33,26 +42,27 @@ def adapt(
     only: str | None = None,
     at: str | None = None,
     horizon: int = STEPS,
-    episodes: int = 2,
+    episodes: int = EPISODES,
     method: str | None = None,
     seed: int = 0,
     reward: str = "given",
-    dynamics: str = "learned",
+    imagine_in: str = "model",
     preset: str = "default",
     sd: float | None = None,
     out: Path | None = None,
     json_: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
     tensorboard: Path | None = None,
 ) -> None:
-    """Meet a new instance.
+    """Adapt a model to a new instance: infer its latent from its episodes and learn a policy for it.
 
-    An amortised model (as those that come with hipmdp) acts by its policy from the first step on, while it finds out
-    who it is; --method refined learns on between episodes. An embedded one explores for an episode, and then learns.
+    An amortised model (as those that come with hipmdp) acts by its policy from the first step on, while it infers the
+    latent; --method refined learns further between episodes. An embedded one explores for an episode, and then learns.
 
-    With --out it can be interrupted (Ctrl-C) and started again: it goes on where it stopped, to the same bits.
+    With --out it can be interrupted (Ctrl-C) and started again: it resumes, to the same bits.
 
     With --logs there is no environment: the log of one new system says which system it is, what each action would lead
-    to, and, where there is a reward, what to do now. The columns are those that the model was pre-trained with.
+    to, and, where there is a reward, what to do now. The columns are those that the model was pre-trained with, unless
+    --state and the others name them.
 
     Example: hipmdp adapt hiv --instance test:3
 
@@ -62,33 +72,63 @@ def adapt(
 
     Args:
         model: A model file from `hipmdp pretrain`, or grid, acrobot or hiv for the one that comes with hipmdp.
-        instance: test:3, or parameters by name (l1=1.2,m2=0.8); by default drawn from the family. With --logs: the
-            column that says which system a row is of.
+        instance: test:3, or parameters by name (l1=1.2,m2=0.8); by default drawn from the family. Not with
+            --logs: there --instance-column and --only say which system.
         family: module:name of your own family, where the model is of one.
         only: With --logs: the system that is meant, where the file holds several.
         at: With --logs: the state to ask about (1.5,-0.2); by default where the log ends.
-        horizon: With --logs: how many steps ahead to tell.
+        horizon: With --logs: how many steps ahead to forecast.
         episodes: Real episodes.
         method: amortised, refined or embedded, for a model that is amortised; by default what the model is.
         seed: Seed of everything that is drawn.
         reward: Inside imagination: given, learned from the logs, or true (diagnosis). With --logs: learned (if it was),
             none, or module:function, a function of (state, action, next_state) written in JAX.
-        dynamics: learned, or true (diagnosis: imagine in the real environment).
+        imagine_in: model, or environment (diagnosis: imagined episodes take place in the real environment).
         preset: default, or paper (to the letter).
         sd: Spread of the prior, where it is not the family's default (acrobot: 0.25 is the wide family).
-        out: Directory for the tuned model with its policy, the log, and what is needed to go on.
+        out: Directory for the tuned model with its policy, the log, and what is needed to resume.
         json_: File for the same numbers as JSON.
-        tensorboard: Directory for an event file with what each episode brought (needs hipmdp[tensorboard]).
+        tensorboard: Directory for an event file with the numbers of each episode (needs hipmdp[tensorboard]).
     """
+    check_seed(seed)
+    check_episodes(episodes)
+    whole("horizon", horizon, 1, MOST_HORIZON)
+    known_name("preset", preset, PRESETS)
+    if tensorboard is not None:
+        need_tensorboard()
+    try_outputs([out, tensorboard], [json_])
     loaded = load(model)
     if columns.logs:
-        adapt_logs(loaded, columns, instance, only, at, horizon, reward, seed, out, json_)
+        if instance is not None:
+            raise ValueError(
+                "--instance is for environments: with --logs use --instance-column COLUMN and --only NAME."
+            )
+        real_only = {"family": family is not None, "method": method is not None, "sd": sd is not None}
+        refuse_given(
+            "is for environments, and not for --logs", **real_only, imagine_in=imagine_in != "model",
+            tensorboard=tensorboard is not None, episodes=episodes != EPISODES, preset=preset != "default",
+        )  # fmt: skip
+        adapt_logs(loaded, columns, only, at, horizon, reward, seed, out, json_)
         return
-    if "columns" in loaded.about:
+    known_name("value of --imagine-in", imagine_in, ("model", "environment"))
+    if "columns" in loaded.metadata:
         raise ValueError(f"{model!r} was learned from logs and has no environment: give --logs NEW.")
+    refuse_columns(columns)
+    refuse_given("is for --logs", only=only is not None, at=at is not None, horizon=horizon != STEPS)
     system = _family(loaded.specification.family, family, sd)
-    met, known = _instance(system, instance)
-    run = learn_policy(loaded, system, met, episodes, seed, None, reward, preset, out, dynamics=dynamics, method=method)
+    theta, known = _instance(system, instance)
+    run = learn_policy(
+        loaded,
+        system,
+        theta,
+        episodes=episodes,
+        seed=seed,
+        reward=reward,
+        preset=preset,
+        out=out,
+        imagine_in=imagine_in,
+        method=method,
+    )
     console = Console()
     console.print(_table(run, system.name, instance, known))
     if run.latent is not None:
@@ -105,14 +145,14 @@ def adapt(
     write_json(json_, _facts(run, system.name, instance, known))
 
 
-def _family(name: str, own: str | None, sd: float | None) -> AbstractFamily:
+def _family(name: str, own: str | None, sd: float | None) -> BaseFamily:
     """The family that the model is of."""
     if own is None and name not in FAMILIES:
         raise ValueError(f"The model is of {name!r}, a family of your own: say which with --family module:name.")
     return make(own or name, **({} if sd is None else {"sd": sd}))
 
 
-def _instance(family: AbstractFamily, text: str | None) -> tuple[Any, Instance | None]:
+def _instance(family: BaseFamily, text: str | None) -> tuple[Any, Instance | None]:
     """`test:3` (with what is needed to score it, where its best return is known), or `l1=1.2,m2=0.8`."""
     if text is None:
         return None, None
@@ -131,7 +171,7 @@ def _facts(run: Run, family: str, instance: str | None, known: Instance | None) 
         "family": family,
         "method": run.method,
         "instance": instance,
-        "theta": {name: float(value) for name, value in run.theta._asdict().items()},
+        "theta": theta_values(run.theta),
         "returns": plain(run.returns),
         "success": plain(run.success),
         "learning_returns": plain(run.learning_returns),
@@ -147,13 +187,11 @@ def _facts(run: Run, family: str, instance: str | None, known: Instance | None) 
 
 def _table(run: Run, family: str, instance: str | None, known: Instance | None) -> Table:
     name = instance or "a drawn instance"
-    table = Table(title=f"{run.method} on {family}, {name}", box=box.SIMPLE_HEAD, pad_edge=False)
     columns = ["episode", "its\nreturn", "model\nerror", "greedy\nafter it", "success", "seconds"]
     if known is not None:
         columns.insert(2, "its\nscore")
         columns.insert(5, "score")
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
+    rows = []
     for i in range(len(run.returns)):
         cells = [
             str(i),
@@ -166,7 +204,10 @@ def _table(run: Run, family: str, instance: str | None, known: Instance | None) 
         if known is not None:
             cells.insert(2, f"{known.score(run.learning_returns[i]):.3f}")
             cells.insert(5, f"{known.score(run.returns[i]):.3f}")
-        table.add_row(*cells)
+        rows.append(cells)
+    caption = "model error: on the episode before the model was tuned on it, 1: no better than the mean change"
     if known is not None:
-        table.caption = f"score 1: the best return known, {known.best_known:.4g}; 0: random actions, {known.random:.4g}"
-    return table
+        scores = f"score 1: the best return known, {known.best_known:.4g}; 0: random actions, {known.random:.4g}"
+        caption = f"{scores}\n{caption}"
+    title = f"{run.method} on {family}, {name}"
+    return plain_table(title, columns, rows, caption=caption, no_wrap=columns, box=box.SIMPLE_HEAD, pad_edge=False)

@@ -6,8 +6,10 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from hipmdp._errors import check_seed, whole
+from hipmdp.cli.output import say
 from hipmdp.families import make
-from hipmdp.families.check import check_family
+from hipmdp.families.check_family import MOST, check_family
 
 
 def check_env(
@@ -15,7 +17,7 @@ def check_env(
     seed: int = 0,
     steps: int = 200,
 ) -> None:
-    """Play a few episodes of your own family, and say what is wrong with it, in words.
+    """Run a few episodes of your own family, and say what is wrong with it, in words.
 
     One line for each check; exit code 0 when all pass, 1 when one fails, 2 when the family cannot be loaded.
 
@@ -24,13 +26,14 @@ def check_env(
     Args:
         name: module:name of your own family (an AbstractFamily, or from gymnasium_family), or a built-in one.
         seed: Seed of the instances, starts and actions.
-        steps: Steps of an episode that are looked at.
+        steps: Steps of an episode that are checked.
     """
+    check_seed(seed)
+    whole("--steps", steps, 1, MOST)
     console = Console()
     checks = check_family(make(name), seed, steps)
     for check in checks:
-        console.print(f"{'✓' if check.passed else '✗'} {check.name}: {check.sentence}", highlight=False, soft_wrap=True,
-                      markup=False)  # fmt: skip
+        say(console, f"{'✓' if check.passed else '✗'} {check.name}: {check.sentence}")
     failed = sum(not check.passed for check in checks)
     if failed:
         sys.stderr.write(f"hipmdp: {failed} of {len(checks)} checks failed for {name}.\n")

@@ -6,11 +6,15 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 from rich.console import Console
-from rich.table import Table
 
-from hipmdp.data.parquet import save_transitions
+from hipmdp._errors import check_episodes, check_jobs, check_seed, known_name
+from hipmdp._outputs import try_outputs
+from hipmdp._tables import plain_table
+from hipmdp.data.logs.parquet import save_transitions
 from hipmdp.families import make
-from hipmdp.transfer.collect import collect as run_collect
+from hipmdp.pretraining.collect import collect as run_collect
+from hipmdp.settings.presets import PRESETS
+from hipmdp.study.setup import LONGEST_NUMBER
 
 
 def collect(
@@ -23,9 +27,10 @@ def collect(
     sd: float | None = None,
     jobs: int | None = None,
 ) -> None:
-    """Learn to control each training instance with model-free DDQN, and keep everything it experienced.
+    """Learn to control each training instance with model-free DDQN, and keep all transitions.
 
-    Can be interrupted (Ctrl-C) and started again: it goes on where it stopped, to the same bits.
+    Can be interrupted (Ctrl-C) and started again: it resumes, to the same bits. Ctrl-C waits for the steps under way
+    and keeps them; pressed twice, it ends at once, and what came after the last checkpoint is lost.
 
     Example: hipmdp collect hiv --instances 5 --episodes 500 --out hiv-batch
 
@@ -37,32 +42,39 @@ def collect(
         episodes: Episodes for each instance.
         seed: Seed of everything that is drawn.
         preset: default, or paper (to the letter).
-        out: Directory for batch.parquet and for what is needed to go on; by default FAMILY-batch.
+        out: Directory for batch.parquet and for what is needed to resume; by default FAMILY-batch.
         sd: Spread of the prior, where it is not the family's default (acrobot: 0.25 is the wide family).
         jobs: Instances learned side by side; by default the number of cores.
     """
+    check_seed(seed)
+    check_jobs(jobs)
+    known_name("preset", preset, PRESETS)
+    member = make(family, **({} if sd is None else {"sd": sd}))
+    check_episodes(episodes, member.horizon)
     directory = out or Path(f"{family.replace(':', '.')}-batch")
-    options = {} if sd is None else {"sd": sd}
-    batch = run_collect(make(family, **options), named_instances(instances), episodes, seed, preset, directory, jobs)
     path = directory / "batch.parquet"
+    try_outputs([directory], [path])
+    batch = run_collect(member, named_instances(instances), episodes, seed, preset, directory, jobs)
     save_transitions(batch, path)
-    table = Table(title=f"{len(batch)} transitions in {path}")
-    for column in ("instance", "episodes", "transitions", "first 10 %", "last 10 %"):
-        table.add_column(column, justify="right")
-    returns = batch.episode_returns()
+    rows, returns = [], batch.episode_returns()
     for instance in batch.instances:
         mine = np.asarray([value for (i, _), value in sorted(returns.items()) if i == instance])
         tenth = max(1, len(mine) // 10)
-        rows = int(np.sum(batch.instance == instance))
-        table.add_row(
-            str(instance), str(len(mine)), str(rows), f"{np.mean(mine[:tenth]):.4g}", f"{np.mean(mine[-tenth:]):.4g}"
+        count = int(np.sum(batch.instance == instance))
+        rows.append(
+            [str(instance), str(len(mine)), str(count), f"{np.mean(mine[:tenth]):.4g}", f"{np.mean(mine[-tenth:]):.4g}"]
         )
-    table.caption = "mean returns of ε-greedy learning episodes"
+    table = plain_table(
+        f"{len(batch)} transitions in {path}",
+        ["instance", "episodes", "transitions", "first 10 %", "last 10 %"],
+        rows,
+        caption="mean returns of ε-greedy learning episodes",
+    )
     Console().print(table)
 
 
 def named_instances(text: str) -> Any:
     """`5`, `train`, or `test:3,test:4`."""
-    if text.isdigit():
-        return int(text)
+    if text.removeprefix("-").isdecimal():
+        return int(text[:LONGEST_NUMBER])
     return text.split(",") if "," in text else text

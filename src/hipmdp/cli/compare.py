@@ -7,16 +7,19 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from hipmdp.families.checks import known_name
+from hipmdp._errors import LARGEST_SEED, MOST_SEEDS, check_jobs, known_name, whole
+from hipmdp._outputs import try_outputs
+from hipmdp._tables import plain
+from hipmdp.adaptation.methods import METHODS
+from hipmdp.cli.output import say
 from hipmdp.study.ablations import ablated
 from hipmdp.study.compare import Executor
 from hipmdp.study.compare import compare as run_compare
-from hipmdp.study.extras import extra_pieces
-from hipmdp.study.pieces import CellPiece, plan
+from hipmdp.study.paper_figures.extras import extra_tasks
 from hipmdp.study.results import read_results
-from hipmdp.study.setup import parse_instances, parse_setup
+from hipmdp.study.setup import check_count, parse_instances, parse_setup
 from hipmdp.study.summary import summary_table, write_summary
-from hipmdp.transfer.methods import METHODS
+from hipmdp.study.tasks import CellTask, plan
 
 
 def compare(
@@ -38,11 +41,13 @@ def compare(
     address: str | None = None,
     cpus: int = 1,
     shared: bool = False,
+    repair: bool = False,
 ) -> None:
-    """Run a study: every method meets every instance with every seed, and each such cell is one file in --out.
+    """Run a study: every method on every instance with every seed, and each such cell is one file in --out.
 
-    Killed at any moment and started again, it goes on where it stopped. Cells can be added later: more seeds,
-    instances, methods, families. A cell that fails is recorded and the others go on; the exit code is then 1.
+    Killed at any moment and started again, it resumes. Cells can be added later: more seeds, instances, methods,
+    families; `hipmdp pack` makes one file of many. A cell that fails is recorded and the others run; the exit code is
+    then 1.
 
     Example: hipmdp compare grid acrobot:sd=0.25 hiv --instances 10 --seeds 3 --jobs 2 --out study
 
@@ -53,7 +58,8 @@ def compare(
     Args:
         families: grid, acrobot, hiv; options after a colon: acrobot:sd=0.25 is the wide family. Your own: module:name.
         methods: Which ones, by default all.
-        instances: test (all of that set), 10 (the first ten of test), or labels (test:3,test:4).
+        instances: test (all of that set), 10 (the first ten of test, or all of a family that has fewer), or labels
+            (test:3,test:4).
         seeds: How many; each has its own batch and models.
         first_seed: The first of them.
         episodes: Real episodes on each instance.
@@ -70,6 +76,7 @@ def compare(
         address: Of the Ray cluster; by default one of this machine alone.
         cpus: Cores of one Ray task.
         shared: Every node of the Ray cluster sees --out; otherwise files travel through Ray.
+        repair: Make files again that are damaged. Without it, they are named and nothing is removed.
     """
     known_name("executor", executor, ("local", "ray"))
     if executor == "local" and (address is not None or shared):
@@ -80,20 +87,31 @@ def compare(
         )
     if not families and not extras:
         raise ValueError("Name at least one family: grid, acrobot, hiv, or module:name of your own.")
-    if seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, got {seeds}.")
+    if families and not methods:
+        raise ValueError(f"--methods names no method: give at least one of {', '.join(METHODS)}, or leave it out.")
+    whole("--seeds", seeds, 1, MOST_SEEDS)
+    whole("--first-seed", first_seed, 0, LARGEST_SEED - MOST_SEEDS)
+    check_jobs(jobs)
+    check_jobs(cpus, "cpus")
+    try_outputs([out])
     setups = [parse_setup(f, training, training_episodes, episodes, preset=preset, reward=reward) for f in families]
     labels = {setup.family_label: parse_instances(setup.make(), instances) for setup in setups}
+    check_count(instances, labels)
     varied = [variant for setup in setups for variant in ablated(setup, list(ablations))]
     numbers = list(range(first_seed, first_seed + seeds))
-    goals = [*plan(varied, list(methods), labels, numbers), *extra_pieces(list(extras), numbers, preset)]
-    failed = run_compare(goals, out, Executor(jobs, executor == "ray", address, cpus, shared))
-    if any((out / goal.path).exists() for goal in goals if isinstance(goal, CellPiece)):
-        _show(out)
+    goals = [*plan(varied, list(dict.fromkeys(methods)), labels, numbers), *extra_tasks(list(extras), numbers, preset)]
+    failed = run_compare(goals, out, Executor(jobs, executor == "ray", address, cpus, shared), repair=repair)
+    broken = {task for task, _ in failed}
+    lines = [f"hipmdp: {task.path.with_suffix('')} failed: {plain(reason)}" for task, reason in failed]
     if failed:
-        lines = [f"hipmdp: {cell.path.with_suffix('')} failed: {reason}" for cell, reason in failed]
         lines.append(f"hipmdp: {len(failed)} of {len(goals)} cells failed; the same command tries them again.")
-        sys.stderr.write("\n".join(lines) + "\n")
+    try:
+        if any(isinstance(goal, CellTask) and goal not in broken for goal in goals):
+            _show(out)
+    finally:
+        # Also where the disk is too full for the summary.
+        sys.stderr.writelines(f"{line}\n" for line in lines)
+    if failed:
         sys.exit(1)
 
 
@@ -103,5 +121,5 @@ def _show(out: Path) -> None:
     for name in results.names("family"):
         console.print(summary_table(results, name))
     written = [*results.write(out), write_summary(results, out)]
-    console.print(f"In {out}: {', '.join(path.name for path in written)}", highlight=False, soft_wrap=True)
-    console.print(f"Figures: hipmdp report {out}", highlight=False, soft_wrap=True)
+    say(console, f"In {out}: {', '.join(path.name for path in written)}")
+    say(console, f"Figures: hipmdp report {out}")

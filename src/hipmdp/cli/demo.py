@@ -1,6 +1,8 @@
 """`hipmdp demo`: the paper's comparison on grid in a few minutes, as a table and a picture."""
 
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,17 +10,20 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from hipmdp.data.files import output_directory
+from hipmdp._errors import MOST_SEEDS, check_jobs, whole
+from hipmdp._files import output_directory
+from hipmdp._outputs import try_outputs
+from hipmdp.cli.output import say
 from hipmdp.families.drawing import draw_grid
-from hipmdp.families.grid import Grid
+from hipmdp.families.grid import Grid, GridTheta
 from hipmdp.report.curves import draw_curves
 from hipmdp.report.style import COLUMN, FONTS, new_figure, save_figure
 from hipmdp.study.compare import Executor, compare
-from hipmdp.study.pieces import plan
 from hipmdp.study.results import Results, read_results
 from hipmdp.study.setup import Variant, parse_setup
 from hipmdp.study.store import Outcome
 from hipmdp.study.summary import summary_table
+from hipmdp.study.tasks import plan
 
 METHODS = ["embedded", "average", "scratch", "model_free"]
 EPISODES, TRAINING_EPISODES = 2, 500
@@ -26,47 +31,51 @@ SMALL = Variant(
     "demo",
     collection=(("hidden", (128, 128)),),
     dynamics=(("rounds", 6_000),),
-    transfer=(("imagined_episodes", 400), ("retunings", 0), ("restart_known", True)),
+    adaptation=(("imagined_episodes", 400), ("retunings", 0), ("restart_known", True)),
     # Fewer imagined episodes than in the study must do: larger steps.
-    learner=(("epsilon_decay", 0.99), ("epsilon_floor", 0.05), ("learning_rate", 1e-3), ("target_rate", 0.01)),
+    dqn=(("epsilon_decay", 0.99), ("epsilon_floor", 0.05), ("learning_rate", 1e-3), ("target_rate", 0.01)),
 )
 """What the demo leaves out to be done in minutes."""
 INTRODUCTION = """\
 There are two kinds of a robot on a plane. Four commands move the one as named
 and the other mirrored, the wind pushes them differently, and the goal has its
-wall on another side. Nobody tells which kind it is.
+wall on another side. Which kind a new robot is, is not known.
 
-  1. collect    what model-free learners experienced on one robot of each kind
+  1. collect    transitions of model-free learners on one robot of each kind
   2. pre-train  one model of both, with a small latent that says which robot
-  3. meet       a robot: one episode of random moves tells its latent
-  4. learn      a policy inside the model; then go for real
+  3. identify   a new robot: one episode of random moves gives its latent
+  4. learn      a policy inside the model, and evaluate it on the real robot
 
 Beside it: one model for both kinds (average), a model of this robot alone
 (scratch), no model at all (model_free). All of it in about five minutes.
 """
 NEXT = """\
 Next:
-  hipmdp adapt hiv --instance test:3    a patient never seen before, treated well from the first day
-  hipmdp compare --help                 the whole comparison (hours), and your own
-  docs/results.md                       what the whole comparison showed"""
+  {command} adapt hiv --instance test:3
+      a patient that the model has no data of, treated well from the first day
+  {command} compare --help
+      the whole comparison (hours), and your own
+  docs/results.md
+      what the whole comparison showed"""
 
 
 def demo(out: Path = Path("demo"), seeds: int = 2, jobs: int | None = None) -> None:
-    """Compare methods on grid: collect, pre-train, meet a robot, learn a policy; a table and a picture.
+    """Compare methods on grid: collect, pre-train, identify a robot, learn a policy; a table and a picture.
 
-    Takes a few minutes on two cores. Interrupted and started again, it goes on where it stopped.
+    Takes a few minutes on two cores. Interrupted and started again, it resumes.
 
     Example: hipmdp demo --out demo
 
     Args:
         out: Directory for demo.png and for the study behind it.
-        seeds: How often everything is done anew.
+        seeds: How often everything is repeated, batch and models included.
         jobs: Processes side by side; by default the number of cores.
     """
-    if seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, got {seeds}.")
+    whole("--seeds", seeds, 1, MOST_SEEDS)
+    check_jobs(jobs)
+    try_outputs([out])
     console = Console()
-    console.print(INTRODUCTION, highlight=False)
+    say(console, INTRODUCTION)
     directory = output_directory(out)
     # The processes of the study share what they compile.
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str((directory / "work" / "programs").absolute()))
@@ -79,7 +88,24 @@ def demo(out: Path = Path("demo"), seeds: int = 2, jobs: int | None = None) -> N
     console.print(summary_table(results, "grid"))
     with rc_context(FONTS):
         save_figure(_picture(results), directory, "demo")
-    console.print(f"The same as a picture: {directory / 'demo.png'}\n\n{NEXT}", highlight=False, soft_wrap=True)
+    closing = NEXT.format(command=_command())
+    say(console, f"The same as a picture: {directory / 'demo.png'}\n\n{closing}")
+
+
+def _command() -> str:
+    """How to call hipmdp from this shell: by its name, by the path of the program that runs, or by Python."""
+    if shutil.which("hipmdp") is not None:
+        return "hipmdp"
+    program = Path(sys.argv[0])
+    if program.name != "hipmdp" or not os.access(program, os.X_OK):
+        return f"{_nearby(Path(sys.executable))} -m hipmdp"
+    return str(_nearby(program))
+
+
+def _nearby(program: Path) -> Path:
+    """Relative to the current directory where it lies below it."""
+    here = Path.cwd()
+    return program.absolute().relative_to(here) if program.absolute().is_relative_to(here) else program.absolute()
 
 
 def _picture(results: Results) -> Figure:
@@ -93,7 +119,5 @@ def _picture(results: Results) -> Figure:
     left.legend(frameon=False, loc=(0.6, 0.6))
     for axes, instance in zip(maps, ("test:0", "test:1"), strict=True):
         record = results.select(method="embedded", instance=instance)[0]
-        grid = results.family(record)
-        assert isinstance(grid, Grid)
-        draw_grid(axes, grid, grid.theta(record.about["theta"]), record.states)
+        draw_grid(axes, Grid(**record.family_facts.options), GridTheta(**record.theta), record.states)
     return figure

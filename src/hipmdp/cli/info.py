@@ -8,10 +8,10 @@ import numpy as np
 import tyro
 from rich.console import Console
 
+from hipmdp._outputs import try_outputs
 from hipmdp.cli.output import say, write_json
-from hipmdp.data.parquet import load_transitions
-from hipmdp.transfer.model import Model
-from hipmdp.transfer.storage import load
+from hipmdp.data.logs.parquet import load_transitions
+from hipmdp.pretraining.model import Model, load
 
 MOST_ROWS = 40
 """Latents that are shown; all of them stand in the JSON."""
@@ -21,7 +21,7 @@ def info(
     file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
     json_: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
-    """Say what is in a model file, or in a batch that `hipmdp collect` wrote. Nothing in the file is run.
+    """Print what is in a model file, or in a batch that `hipmdp collect` wrote. Nothing in the file is run.
 
     Example: hipmdp info fleet.hipmdp
 
@@ -29,6 +29,7 @@ def info(
         file: A .hipmdp or .parquet file; or grid, acrobot or hiv for the model that comes with hipmdp.
         json_: File for the same facts, all latents included, as JSON.
     """
+    try_outputs(files=[json_])
     model = None if file.endswith(".parquet") else load(file)
     facts = _batch_facts(file) if model is None else _model_facts(model)
     console = Console()
@@ -72,16 +73,16 @@ def _batch_facts(file: str) -> dict[str, Any]:
 
 
 def _model_facts(model: Model) -> dict[str, Any]:
-    about = dict(model.about)
-    columns = about.pop("columns", None)
+    metadata = dict(model.metadata)
+    columns = metadata.pop("columns", None)
     facts: dict[str, Any] = {
         "model of": model.specification.family,
         "method": model.method,
-        "policy": "yes" if model.policy is not None else "no",
+        "policy": _policies(model),
         "learned reward": "yes" if model.reward_head is not None else "no",
         "system": _specification(model.specification),
-        "data": about,
-        "metrics": dict(model.report),
+        "data": metadata,
+        "metrics": dict(model.metrics),
     }
     if columns:
         facts["columns of the logs"] = {k: v for k, v in columns.items() if v}
@@ -91,6 +92,11 @@ def _model_facts(model: Model) -> dict[str, Any]:
         facts["dynamics"] = {k: str(config[k]) for k in shown}
         facts["dynamics"]["weights"] = str(model.dynamics.posterior.mean.shape[0])
     return facts
+
+
+def _policies(model: Model) -> str:
+    known = {"Q(s, w) for all members": model.latent_policy, "Q(s)": model.policy}
+    return ", ".join(name for name, network in known.items() if network is not None) or "no"
 
 
 def _latent_rows(model: Model) -> list[dict[str, Any]]:

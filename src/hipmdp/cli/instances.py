@@ -1,22 +1,32 @@
 """`hipmdp instances FAMILY`: draw, search and freeze the instance sets of a family."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
-from hipmdp.data.files import output_directory
-from hipmdp.families import make
-from hipmdp.transfer.best_known import (
-    SIZES,
+from hipmdp._errors import MOST_SEEDS, check_jobs, known_name, whole
+from hipmdp._files import output_directory
+from hipmdp._outputs import try_outputs
+from hipmdp.cli.output import say
+from hipmdp.families import FAMILIES, make
+from hipmdp.settings.presets import SIZES
+from hipmdp.study.instance_search.freeze import (
     assemble,
     default_path,
+    family_options,
     is_complete,
-    run_tasks,
-    worth_searching,
+    numbered_draws,
+    promising_draws,
     write_instances,
 )
+from hipmdp.study.instance_search.searches import claim_searches, pack_searches, read_searches
+from hipmdp.study.instance_search.tasks import SearchTask, run_searches
+
+MOST_DRAWS = 100_000
+"""Instances that can be drawn."""
 
 
 def instances(
@@ -31,8 +41,8 @@ def instances(
 ) -> None:
     """Draw well-behaved instances, search for the best policy on each one's true dynamics, and freeze the sets.
 
-    Finished searches stay in WORK, so that the command can be stopped at any time and started again; more --draws
-    or more --seeds add to what is there.
+    Finished searches stay in WORK, at the end in one file per family, so that the command can be stopped at any time
+    and started again; more --draws or more --seeds add to what is there.
 
     Example: hipmdp instances hiv --draws 150 --seeds 1; hipmdp instances hiv --draws 150 --seeds 3
 
@@ -42,46 +52,52 @@ def instances(
         work: Directory for the searches.
         out: The file to write; by default the one inside the package.
         draws: Number of well-behaved draws to consider.
-        audit: HIV: of the first so many draws all are searched, of later ones only those whom some constant treatment
+        audit: HIV: of the first so many draws all are searched, of later ones only those that some constant treatment
             could keep healthy; the audit shows whether that misses controllable patients.
         seeds: Searches for each instance that is kept in a set.
         jobs: Processes.
     """
     options = {} if sd is None else {"sd": sd}
     member = make(family, **options)
-    if min(draws, seeds, jobs) < 1:
-        raise ValueError(f"--draws, --seeds and --jobs must be at least 1, got {draws}, {seeds} and {jobs}.")
+    known_name("built-in family", family, FAMILIES)
+    whole("--draws", draws, 1, MOST_DRAWS)
+    whole("--audit", audit, 0, MOST_DRAWS)
+    whole("--seeds", seeds, 1, MOST_SEEDS)
+    check_jobs(jobs)
     path = out or default_path(member)
-    directory = output_directory(work / path.stem)
+    try_outputs([path.parent, work], [path])
     output_directory(path.parent)
-    count = 2 if family == "grid" else draws
-    progress = Console(stderr=True)
+    directory = output_directory(work) / path.stem
+    claim_searches(directory, {"family": family, "options": family_options(member)})
+    thetas = numbered_draws(member, draws, read_searches(directory).thetas)
+    promising = promising_draws(member, thetas)
     command = (
         f"hipmdp instances {family}"
         + (f" --sd {sd:g}" if sd is not None else "")
         + f" --draws {draws} --seeds {seeds} --audit {audit}"
     )
 
-    def say(text: str) -> None:
-        progress.print(text, highlight=False)
-
-    chosen = worth_searching(member, count, audit)
-    first = [(draw, seed) for draw in chosen for seed in (-1, 0)]
-    run_tasks(family, options, directory, first, jobs, say)
-    content = assemble(member, directory, count, command, audit)
-    write_instances(content, path)
-    # The test set first, and the file after each set: stopped early, the numbers that matter most are there.
-    for name in ("test", "partial", "train32"):
-        kept = [row["draw"] for row in content["sets"].get(name, [])]
-        run_tasks(family, options, directory, [(d, s) for d in kept for s in range(1, seeds)], jobs, say)
-        content = assemble(member, directory, count, command, audit)
+    def run(numbers: list[int], seeds: Iterable[int]) -> dict[str, Any]:
+        """Search, and write what is known then."""
+        pairs = tuple(options.items())
+        tasks = [SearchTask(family, pairs, i, tuple(thetas[i].items()), seed) for i in numbers for seed in seeds]
+        run_searches(tasks, directory, jobs)
+        searches = read_searches(directory)
+        content = assemble(member, searches, thetas, promising=promising, audit=audit, command=command)
         write_instances(content, path)
+        return content
+
+    content = run(sorted({*range(min(audit, len(thetas))), *promising}), (-1, 0))
+    # The test set first: stopped early, the numbers that matter most are there.
+    for name in ("test", "partial", "train32"):
+        content = run([row["draw"] for row in content["sets"].get(name, [])], range(1, seeds))
+    pack_searches(directory, thetas)
     console = Console()
-    console.print(
+    say(
+        console,
         f"{family}: {content['controllable']} of {content['searched']} searched draws are controllable"
         + (f", {content['partial']} more improve at least twofold" if SIZES[family].partial else ""),
-        highlight=False,
     )
     sizes = ", ".join(f"{name} {len(members)}" for name, members in content["sets"].items())
     state = "complete" if is_complete(member, content) else "not complete: give more --draws"
-    console.print(f"{path}: {sizes} ({state})", highlight=False)
+    say(console, f"{path}: {sizes} ({state})")

@@ -1,4 +1,4 @@
-"""`hipmdp online FAMILY`: meet instances one after the other, with no batch at all."""
+"""`hipmdp online FAMILY`: control instances one after the other, with no batch at all."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,13 +8,16 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from hipmdp._errors import check_episodes, check_seed
+from hipmdp._outputs import try_outputs
+from hipmdp._tables import plain_table
 from hipmdp.cli.collect import named_instances
 from hipmdp.cli.output import say, write_json
-from hipmdp.data.parquet import save_transitions
+from hipmdp.data.logs.parquet import save_transitions
 from hipmdp.families import make
-from hipmdp.transfer.growing import Choice
-from hipmdp.transfer.online import OnlineRun
-from hipmdp.transfer.online import online as run_online
+from hipmdp.online.loop import OnlineRun
+from hipmdp.online.loop import online as run_online
+from hipmdp.online.model_size import Choice
 
 
 def online(
@@ -26,13 +29,13 @@ def online(
     out: Path | None = None,
     json_: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
-    """Meet instances one after the other, with no batch at all, and get better at meeting the next one.
+    """Control instances one after the other, with no batch at all, and transfer from each to the next.
 
-    The first episode ever is random. Then everything that was lived makes a model of the family, whose size held-back
-    data choose, and a policy that is told which member it has before it; the next instance is met with both.
+    The first episode of all is random. Afterwards all transitions so far train a model of the family, whose size is
+    chosen on held-back data, and a policy that is conditioned on the latent; the next instance starts with both.
 
-    With --out it can be interrupted (Ctrl-C) and started again: it goes on after the last finished instance, to the
-    same bits.
+    With --out it can be interrupted (Ctrl-C) and started again: it resumes, also in the middle of an instance or of a
+    fit, to the same bits.
 
     Example: hipmdp online grid --instances 10 --episodes 5 --out grid-online
 
@@ -45,10 +48,13 @@ def online(
         episodes: Episodes with each instance.
         seed: Seed of everything that is drawn.
         sd: Spread of the prior, where it is not the family's default (acrobot: 0.25 is the wide family).
-        out: Directory for the model with its policy, the log, and what is needed to go on.
+        out: Directory for the model with its policy, the log, and what is needed to resume.
         json_: File for the same numbers as JSON.
     """
     system = make(family, **({} if sd is None else {"sd": sd}))
+    check_seed(seed)
+    check_episodes(episodes, system.horizon)
+    try_outputs([out], [json_])
     run = run_online(system, named_instances(instances), episodes, seed, out)
     console = Console()
     console.print(_table(run, system.name))
@@ -60,7 +66,7 @@ def online(
 
 
 def facts(run: OnlineRun, family: str, seed: int) -> dict[str, Any]:
-    """The run in numbers, instance by instance in the order in which they were met."""
+    """The run in numbers, instance by instance in their order."""
 
     def plain(values: Any) -> list[float | None]:
         return [None if np.isnan(v) else float(v) for v in values]
@@ -77,7 +83,7 @@ def facts(run: OnlineRun, family: str, seed: int) -> dict[str, Any]:
                 "misjudged": record.misjudged,
                 "fits": record.fits,
                 "size": list(choice.size),
-                "held_back_likelihood": {_size(s): v for s, v in zip(choice.sizes, choice.likelihoods, strict=True)},
+                "held_out_likelihood": {_size(s): v for s, v in zip(choice.sizes, choice.likelihoods, strict=True)},
                 "rows_at_choice": choice.rows,
                 "seconds": record.seconds,
             }
@@ -95,12 +101,10 @@ def _likelihoods(choice: Choice) -> str:
 
 def _table(run: OnlineRun, family: str) -> Table:
     scored = not np.isnan(run.scores).any()
-    table = Table(title=f"online on {family}: {len(run.records)} instances, no batch")
     columns = ["instance", "first return", "last return", "misjudged", "size", "held-back likelihoods"]
     if scored:
         columns[2:2] = ["score"]
-    for column in columns:
-        table.add_column(column, justify="right")
+    rows = []
     for instance, record, scores in zip(run.instances, run.records, run.scores, strict=True):
         cells = [
             instance.label,
@@ -112,7 +116,8 @@ def _table(run: OnlineRun, family: str) -> Table:
         ]
         if scored:
             cells[2:2] = [f"{scores[0]:.3f}"]
-        table.add_row(*cells)
+        rows.append(cells)
     tried = ", ".join(_size(size) for size in run.choices[-1].sizes)
-    table.caption = f"score: of the first episode with each instance; sizes tried: {tried}"
-    return table
+    caption = f"score: of the first episode with each instance; sizes tried: {tried}"
+    title = f"online on {family}: {len(run.records)} instances, no batch"
+    return plain_table(title, columns, rows, caption=caption)

@@ -6,10 +6,11 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from hipmdp._outputs import try_outputs
 from hipmdp.cli.output import say
 from hipmdp.report.page import write_page
 from hipmdp.report.report import report as draw
-from hipmdp.report.tensorboard import write_results
+from hipmdp.report.tensorboard import need_tensorboard, write_results
 from hipmdp.study.results import read_results
 from hipmdp.study.summary import summary_table, write_summary
 
@@ -31,13 +32,19 @@ def report(
     Args:
         studies: Directories that `hipmdp compare` wrote; long runs (figures 2a and 8) may have their own.
         out: Directory for the figures, results.parquet, results.csv and summary.csv; by default DIR/figures.
-        html: Also write report.html there: one page with all of it to look at, which needs no network and no server.
+        html: Also write report.html there: one page with all of it, which needs no network and no server.
         tensorboard: Also write event files there, for TensorBoard (needs hipmdp[tensorboard]).
     """
     if not studies:
         raise ValueError("Name at least one directory that `hipmdp compare` wrote.")
-    results = read_results(*studies)
     target = out or studies[0] / "figures"
+    if tensorboard:
+        need_tensorboard()
+    for study in studies:
+        if not study.is_dir():
+            raise ValueError(f"There is no directory {str(study)!r}: name one that `hipmdp compare` wrote.")
+    try_outputs([target])
+    results = read_results(*studies)
     figures = draw(list(studies), target)
     results.write(target)
     first = results.of_length(long=False)
@@ -49,7 +56,7 @@ def report(
     say(console, "and results.parquet, results.csv, summary.csv")
     if html:
         page = write_page(list(studies), target / "report.html")
-        say(console, f"To look at in a browser: {page}")
+        say(console, f"Open in a browser: {page}")
     if tensorboard:
         events = write_results(results, target / "tensorboard")
         say(console, f"tensorboard --logdir {events}")

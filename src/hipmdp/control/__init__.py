@@ -1,1 +1,1 @@
-"""Q(s, a): network, double-Q target, and the learner over any step function, real or imagined."""
+"""Q(s, a): network, double-Q target, and the DQN over any step function, real or imagined."""

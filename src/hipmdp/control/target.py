@@ -9,9 +9,15 @@ def squash(x: Float[Array, "..."], strength: float) -> Float[Array, "..."]:
     return x if strength == 0 else jnp.sign(x) * jnp.log1p(strength * jnp.abs(x)) / strength
 
 
+LARGEST_EXPONENT = 80.0
+"""float32 ends at e^88: a network that is far off in some state must not make its target infinite, and itself NaN."""
+
+
 def unsquash(y: Float[Array, "..."], strength: float) -> Float[Array, "..."]:
     """The inverse of `squash`."""
-    return y if strength == 0 else jnp.sign(y) * jnp.expm1(strength * jnp.abs(y)) / strength
+    if strength == 0:
+        return y
+    return jnp.sign(y) * jnp.expm1(jnp.minimum(strength * jnp.abs(y), LARGEST_EXPONENT)) / strength
 
 
 def double_q_target(

@@ -1,5 +1,6 @@
-"""The host's loop around the learner: chunks of ticks, with what happened handed out at their edges."""
+"""The Python loop around the DQN: chunks of ticks, whose steps are handed out at their edges."""
 
+import functools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -8,20 +9,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from hipmdp.control import host, learner
-from hipmdp.control.config import DDQNConfig
-from hipmdp.control.learner import LearnerState, Rows
-from hipmdp.control.network import QNetwork
-from hipmdp.families.host import HostFamily
-from hipmdp.families.rollout import Environment
+from hipmdp.control import dqn, gymnasium_loop
+from hipmdp.control.dqn import DQNState
+from hipmdp.control.q_network import QNetwork
+from hipmdp.data.experience import LoggedSteps
+from hipmdp.families.gymnasium.family import GymnasiumFamily
+from hipmdp.families.protocol import BaseFamily
+from hipmdp.families.rollout import AbstractEnvironment
 from hipmdp.families.specification import Specification
+from hipmdp.settings.dqn import DDQNConfig
+
+RealOrImagined = AbstractEnvironment | BaseFamily
+"""Where a DQN can take steps."""
 
 
 class Chunk(NamedTuple):
-    """The learner at a chunk's edge, and the rows of the chunk (valid ones only, as NumPy arrays)."""
+    """The DQN at a chunk's edge, and the steps of the chunk (valid ones only, as NumPy arrays)."""
 
-    state: LearnerState
-    rows: Rows
+    state: DQNState
+    rows: LoggedSteps
 
 
 def new_network(specification: Specification, config: DDQNConfig, key: PRNGKeyArray) -> QNetwork:
@@ -31,20 +37,20 @@ def new_network(specification: Specification, config: DDQNConfig, key: PRNGKeyAr
     return QNetwork(centre, scale, specification.action_count, config.hidden, key=key)
 
 
-def new_learner(specification: Specification, config: DDQNConfig, episodes: int, key: PRNGKeyArray) -> LearnerState:
-    """A learner whose replay holds all of `episodes` episodes."""
-    network_key, learner_key = jax.random.split(key)
+def new_dqn(specification: Specification, config: DDQNConfig, episodes: int, key: PRNGKeyArray) -> DQNState:
+    """A DQN whose replay holds all of `episodes` episodes."""
+    network_key, dqn_key = jax.random.split(key)
     network = new_network(specification, config, network_key)
-    return learner.init(network, config, episodes * specification.horizon, learner_key)
+    return dqn.init(network, config, episodes * specification.horizon, dqn_key)
 
 
-def finished(state: LearnerState, episodes: int) -> bool:
+def finished(state: DQNState, episodes: int) -> bool:
     """All episodes below `episodes` were started and none is under way."""
-    return bool(learner.is_finished(state, episodes))
+    return bool(dqn.is_finished(state, episodes))
 
 
 def train_in_stages(
-    config: DDQNConfig, environment: Environment, contexts: Any, state: LearnerState, stages: Iterable[int]
+    config: DDQNConfig, environment: RealOrImagined, contexts: Any, state: DQNState, stages: Iterable[int]
 ) -> Iterator[Chunk]:
     """Stop after each number of episodes in `stages`, with no episode under way, and hand out what happened since.
 
@@ -61,16 +67,27 @@ def train_in_stages(
             yield Chunk(state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts))
 
 
-def copied(network: QNetwork) -> QNetwork:
-    """A copy that outlives the chunk: the learner's own arrays are donated to the next one."""
-    return jax.tree.map(jnp.copy, network)
+@functools.singledispatch
+def run_ticks(
+    environment: RealOrImagined, config: DDQNConfig, contexts: Any, state: DQNState, *, limit: int, ticks: int
+) -> tuple[DQNState, LoggedSteps]:
+    """Run `ticks` ticks in the way that the environment's type needs: in JAX, unless another is registered."""
+    assert isinstance(environment, AbstractEnvironment)
+    return dqn.run_ticks(config, environment, contexts, state, limit, ticks)
+
+
+@run_ticks.register(GymnasiumFamily)
+def _(
+    environment: GymnasiumFamily, config: DDQNConfig, contexts: Any, state: DQNState, *, limit: int, ticks: int
+) -> tuple[DQNState, LoggedSteps]:
+    return gymnasium_loop.run_ticks(config, environment, contexts, state, limit, ticks)
 
 
 def train(
     config: DDQNConfig,
-    environment: Environment,
+    environment: RealOrImagined,
     contexts: Any,
-    state: LearnerState,
+    state: DQNState,
     episodes: int,
     ticks: int,
 ) -> Iterator[Chunk]:
@@ -79,9 +96,10 @@ def train(
     The state of a chunk is donated to the next one: copy what must outlive it. With a family that Python steps, a chunk
     also ends the episodes that are under way.
     """
-    run: Any = host.run_ticks if isinstance(environment, HostFamily) else learner.run_ticks
     while not finished(state, episodes):
-        state, rows = run(config, environment, contexts, state, episodes, ticks)
+        state, rows = run_ticks(environment, config, contexts, state, limit=episodes, ticks=ticks)
         valid = np.asarray(rows.valid).reshape(-1)
-        kept: Rows = jax.tree.map(lambda leaf, valid=valid: np.asarray(leaf).reshape(-1, *leaf.shape[2:])[valid], rows)
+        kept: LoggedSteps = jax.tree.map(
+            lambda leaf, valid=valid: np.asarray(leaf).reshape(-1, *leaf.shape[2:])[valid], rows
+        )
         yield Chunk(state, kept)

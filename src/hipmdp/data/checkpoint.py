@@ -1,14 +1,15 @@
 """A pytree of arrays as one file: a JSON header and the raw leaves. Reading it never runs code.
 
-hipmdp <kind> <schema>\\n          who wrote it
+hipmdp <kind> <schema> <sha256 of all that follows>\\n
 <length of the header>\\n
-{"leaves": [{"shape", "dtype"}, …], "checksum": sha256 of the leaves, "meta": anything}
+{"leaves": [{"shape", "dtype"}, …], "meta": anything}
 the leaves, little-endian, one after the other
 """
 
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,12 +18,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hipmdp.data.files import whole_file
+from hipmdp._files import atomic_write
 
-SCHEMA = 1
+SCHEMA = 2
+"""Raised when a file of this version could not be read by an earlier one."""
 Tree = TypeVar("Tree")
 _DTYPES = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"}
-_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError, MemoryError)
+DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 """What a header that lies can lead to."""
 
 
@@ -53,51 +55,60 @@ def _leaf_shape(leaf: dict[str, Any]) -> tuple[tuple[int, ...], np.dtype[Any]]:
 def save_checkpoint(path: Path, kind: str, tree: Any, meta: dict[str, Any]) -> None:
     """Write `tree` and `meta`, whole or not at all."""
     arrays = [_to_array(leaf) for leaf in jax.tree.leaves(tree)]
-    payload = b"".join(a.astype(a.dtype.newbyteorder("<")).tobytes() for a in arrays)
-    header = {
-        "leaves": [{"shape": list(a.shape), "dtype": a.dtype.name} for a in arrays],
-        "checksum": hashlib.sha256(payload).hexdigest(),
-        "meta": meta,
-    }
+    header = {"leaves": [{"shape": list(a.shape), "dtype": a.dtype.name} for a in arrays], "meta": meta}
     text = json.dumps(header).encode()
-    with whole_file(path) as temporary:
-        temporary.write_bytes(b"hipmdp %s %d\n%d\n" % (kind.encode(), SCHEMA, len(text)) + text + payload)
+    content = b"".join([b"%d\n" % len(text), text, *(a.astype(a.dtype.newbyteorder("<")).tobytes() for a in arrays)])
+    checksum = hashlib.sha256(content).hexdigest()
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
+        file.write(f"hipmdp {kind} {SCHEMA} {checksum}\n".encode())
+        file.write(content)
 
 
-def load_checkpoint(path: Path, kind: str, template: Callable[[dict[str, Any]], Tree]) -> tuple[Tree, dict[str, Any]]:
-    """Read what `save_checkpoint` wrote, shaped like `template(meta)`; anything else is a `ValueError`."""
+def read_checkpoint(path: Path, kind: str, remedy: str = "") -> memoryview:
+    """What follows the first line of a checkpoint, if it is whole; otherwise a `ValueError` with the `remedy`."""
     what = f"{str(path)!r}"
     try:
         raw = path.read_bytes()
     except OSError as error:
         raise ValueError(f"Cannot read {what}: {error.strerror}.") from None
-    first, _, rest = raw.partition(b"\n")
-    words = first.split()
-    if len(words) != 3 or words[0] != b"hipmdp" or words[1] != kind.encode() or not words[2].isdigit():
-        raise ValueError(f"{what} is not a hipmdp {kind} file.")
-    if int(words[2]) > SCHEMA:
-        raise ValueError(
-            f"{what} has schema {int(words[2])}; this hipmdp reads up to {SCHEMA}: install a newer hipmdp."
-        )
-    length, _, rest = rest.partition(b"\n")
-    if not length.isdigit() or len(length) > 12 or len(rest) < int(length):
-        raise ValueError(f"{what} is truncated.")
+    first, _, _ = raw.partition(b"\n")
+    words = first.split(b" ")
+    if len(words) < 3 or words[:2] != [b"hipmdp", kind.encode()] or not re.fullmatch(rb"[0-9]{1,4}", words[2]):
+        raise ValueError(f"{what} is damaged, or is not a hipmdp {kind} file{remedy}.")
+    schema = int(words[2])
+    if schema > SCHEMA:
+        raise ValueError(f"{what} has schema {schema}; this hipmdp reads {SCHEMA}: install a newer hipmdp.")
+    if schema < SCHEMA:
+        raise ValueError(f"{what} has schema {schema}, which this hipmdp does not read: make the {kind} again{remedy}.")
+    content = memoryview(raw)[len(first) + 1 :]
+    if [hashlib.sha256(content).hexdigest().encode()] != words[3:]:
+        raise ValueError(f"{what} is damaged: its checksum does not match{remedy}.")
+    return content
+
+
+def load_checkpoint(
+    path: Path, kind: str, template: Callable[[dict[str, Any]], Tree], remedy: str = ""
+) -> tuple[Tree, dict[str, Any]]:
+    """Read what `save_checkpoint` wrote, shaped like `template(meta)`; anything else is a `ValueError`."""
+    what = f"{str(path)!r}"
+    content = read_checkpoint(path, kind, remedy)
+    length, _, _ = bytes(content[:20]).partition(b"\n")
     try:
-        header = json.loads(rest[: int(length)])
+        start, end = len(length) + 1, len(length) + 1 + int(length)
+        header = json.loads(bytes(content[start:end]))
         shapes = [_leaf_shape(leaf) for leaf in header["leaves"]]
-        checksum, meta = header["checksum"], header["meta"]
+        meta = header["meta"]
         sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in shapes]
-    except _DAMAGE:
+        if len(content) - end != sum(sizes):
+            raise ValueError
+    except DAMAGE:
         raise ValueError(f"The header of {what} is damaged.") from None
-    payload = rest[int(length) :]
-    if len(payload) < sum(sizes):
-        raise ValueError(f"{what} is truncated.")
-    if hashlib.sha256(payload).hexdigest() != checksum:
-        raise ValueError(f"{what} is damaged: its checksum does not match.")
+    payload = content[end:]
     try:
         leaves, treedef = jax.tree.flatten(template(meta))
-    except _DAMAGE:
-        raise ValueError(f"The header of {what} is damaged.") from None
+    except DAMAGE as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ValueError(f"The header of {what} is damaged ({reason}).") from None
     if [_expected(leaf) for leaf in leaves] != shapes:
         raise ValueError(f"{what} was written with other settings: its arrays have other shapes.")
     result, start = [], 0

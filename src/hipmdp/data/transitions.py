@@ -5,22 +5,24 @@ from typing import Any
 
 import numpy as np
 
+from hipmdp._units import LARGEST_VALUE
 from hipmdp.families.specification import Specification
 
 COLUMNS = (
     "state", "action", "reward", "next_state", "terminated", "truncated", "instance", "episode", "time", "duration",
 )  # fmt: skip
 _DTYPES = {
-    "state": np.float32, "action": np.int32, "reward": np.float32, "next_state": np.float32,
+    "state": np.float64, "action": np.int32, "reward": np.float64, "next_state": np.float64,
     "terminated": np.bool_, "truncated": np.bool_, "instance": np.int32, "episode": np.int32, "time": np.int32,
-    "duration": np.float32,
+    "duration": np.float64,
 }  # fmt: skip
 
 
 class Transitions:
     """A log: one row per transition. Immutable; `extended` shares what is already there instead of copying it.
 
-    Columns are NumPy arrays by name: `state` and `next_state` (n, D), `action`, `reward`, `terminated` (the MDP ended),
+    Columns are NumPy arrays by name, numbers in natural units and float64: `state` and `next_state` (n, D), `action`,
+    `reward`, `terminated` (the MDP ended),
     `truncated` (time was up), the ids `instance` and `episode` (unique within an instance) with the step `time`, and
     `duration`, how long the step took (one, unless it is given).
     """
@@ -34,7 +36,7 @@ class Transitions:
     ) -> None:
         """Check and hold `columns`.
 
-        By instance id, `thetas` may tell θ where it is known (for analysis only), and `names` what people call it.
+        By instance id, `thetas` may hold θ where it is known (for analysis only), and `names` what people call it.
         """
         self.specification = specification
         self.thetas, self.names = dict(thetas or {}), dict(names or {})
@@ -74,7 +76,7 @@ class Transitions:
         return len(self._episode_ids())
 
     def extended(self, more: "Transitions") -> "Transitions":
-        """This log followed by `more`. Nothing is copied until a column is read."""
+        """This log and `more` after it. Nothing is copied until a column is read."""
         if more.specification != self.specification:
             raise ValueError(
                 f"Cannot join transitions of {self.specification.family!r} and {more.specification.family!r}: "
@@ -92,8 +94,8 @@ class Transitions:
         for instance, name in more.names.items():
             if self.names.get(instance, name) != name:
                 raise ValueError(f"The two logs give instance {instance} different names: use `renumbered`.")
-        told = {**self.thetas, **more.thetas}, {**self.names, **more.names}
-        longer = _from_chunks(self.specification, (*self._chunks, *more._chunks), *told)
+        thetas, names = {**self.thetas, **more.thetas}, {**self.names, **more.names}
+        longer = _from_chunks(self.specification, (*self._chunks, *more._chunks), thetas, names)
         longer._ids = self._episode_ids() | more._episode_ids()
         return longer
 
@@ -169,6 +171,13 @@ class Transitions:
         return self._joined
 
 
+def empty_transitions(specification: Specification, thetas: dict[int, dict[str, float]] | None = None) -> Transitions:
+    """A log without rows."""
+    columns: dict[str, Any] = {name: np.zeros(0) for name in COLUMNS}
+    columns |= {name: np.zeros((0, specification.state_size)) for name in ("state", "next_state")}
+    return Transitions(specification, columns, thetas)
+
+
 def _from_chunks(
     specification: Specification,
     chunks: tuple[dict[str, np.ndarray], ...],
@@ -187,7 +196,7 @@ def _listed(ids: list[int]) -> str:
 
 
 def _checked(specification: Specification, columns: dict[str, Any]) -> dict[str, np.ndarray]:
-    columns = {"duration": np.ones(len(columns.get("action", ())), np.float32), **columns}
+    columns = {"duration": np.ones(len(columns.get("action", ()))), **columns}
     missing = [name for name in COLUMNS if name not in columns]
     if missing:
         raise ValueError(f"Transitions need the column {missing[0]!r}; given are {', '.join(columns) or 'none'}.")
@@ -202,7 +211,7 @@ def _checked(specification: Specification, columns: dict[str, Any]) -> dict[str,
         if _DTYPES[name] is np.int32 and raw.dtype.kind == "f" and (raw != np.round(raw)).any():
             row = int(np.flatnonzero(raw != np.round(raw))[0])
             raise ValueError(f"Column {name!r} must hold whole numbers, but row {row} is {raw[row]:g}.")
-        limit = 3.4e38 if _DTYPES[name] is np.float32 else 2**31 - 1
+        limit = LARGEST_VALUE if _DTYPES[name] is np.float64 else 2**31 - 1
         if raw.size and raw.dtype.kind in "iuf" and np.abs(raw.astype(np.float64)).max() > limit:
             row = int(np.argmax(np.abs(raw.astype(np.float64)).reshape(len(raw), -1).max(axis=1)))
             raise ValueError(f"Column {name!r} must not exceed {limit:g}, but row {row} does.")

@@ -33,7 +33,7 @@ def log_likelihood(
 def log_likelihoods(
     target: Float[Array, "rows state"], means: Float[Array, "draws rows state"], log_noise: Float[Array, " state"]
 ) -> Float[Array, "draws rows"]:
-    """Of every row under every draw."""
+    """log N(y; mean, σ_n²) of every row under every weight draw."""
     over_rows = jax.vmap(log_likelihood, in_axes=(0, 0, None))
     return jax.vmap(over_rows, in_axes=(None, 0, None))(target, means, log_noise)
 
@@ -47,6 +47,7 @@ def log_ratio(posterior: MeanField, prior: Gaussian, normals: Float[Array, " wei
 def alpha_energy(
     fits: Float[Array, "draws batch"],
     log_ratios: Float[Array, " draws"],
+    *,
     importance: Float[Array, " batch"],
     count: Float[Array, ""],
     alpha: float,

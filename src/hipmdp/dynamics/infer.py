@@ -1,4 +1,4 @@
-"""`infer_latent`: which member of the family is this? `tune_model`: and what does the family not yet know about it?"""
+"""`infer_latent` fits w_b of a new instance with W fixed; `tune_model` starts there and fits both W and w_b."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,14 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
+from hipmdp._optimise import apply_optimizer, cosine_adam
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics import fit
-from hipmdp.dynamics.config import LatentRole
 from hipmdp.dynamics.energy import alpha_energy, log_likelihoods
 from hipmdp.dynamics.model import Dynamics, Rows, padded
 from hipmdp.dynamics.network import Gaussian
+from hipmdp.settings.dynamics import LatentRole
 
 
 class Latent(NamedTuple):
@@ -27,7 +28,7 @@ class Latent(NamedTuple):
     energy: Float[Array, ""]
     """Its energy per transition (prior included)."""
     energies: Float[Array, " tries"]
-    """The energy per transition that each start came to: alike when the answer does not hang on luck."""
+    """The energy per transition at which each start ended: alike when the answer does not depend on the start."""
 
 
 def chosen_rows(transitions: Transitions, most: int) -> Transitions:
@@ -37,12 +38,14 @@ def chosen_rows(transitions: Transitions, most: int) -> Transitions:
     return transitions.select(np.linspace(0, len(transitions) - 1, most).round().astype(np.int64))
 
 
-def infer_latent(dynamics: Dynamics, transitions: Transitions, seed: int = 0, prior: Gaussian | None = None) -> Latent:
+def infer_latent(
+    dynamics: Dynamics, transitions: Transitions, *, key: PRNGKeyArray, prior: Gaussian | None = None
+) -> Latent:
     """Fit w_b of the instance that `transitions` came from, with W fixed.
 
-    Every training latent and their mean are looked at; the best few of them are followed by Adam on the energy with the
-    same weight draws throughout, and the lowest end wins: no luck of one start. The prior is the Gaussian fitted to the
-    training latents, unless another is given.
+    The energies of every training latent and of their mean are compared; from the best few of them Adam descends the
+    energy, with the same weight draws throughout, and the lowest end wins, so that the answer does not depend on one
+    start. The prior is the Gaussian fitted to the training latents, unless another is given.
     """
     if len(transitions) == 0:
         raise ValueError("infer_latent needs at least one transition.")
@@ -51,18 +54,17 @@ def infer_latent(dynamics: Dynamics, transitions: Transitions, seed: int = 0, pr
     if config.role is LatentRole.NONE:
         zero = jnp.zeros((), jnp.float32)
         return Latent(jnp.zeros(config.latent_size, jnp.float32), zero, zero[None])
-    prior = prior or dynamics.latent_prior
-    rows = dynamics.rows(chosen_rows(transitions, config.infer_rows))
-    size = min(config.infer_rows, -(-rows.instance.shape[0] // 100) * 100)
-    real = jnp.asarray(np.arange(size) < rows.instance.shape[0], jnp.float32)
-    return _infer(
-        dynamics,
-        prior,
-        padded(rows, size),
-        real,
-        jnp.asarray(len(transitions), jnp.float32),
-        jax.random.key(seed),
-    )
+    rows, valid = _padded_rows(dynamics, transitions)
+    count = jnp.asarray(len(transitions), jnp.float32)
+    return _infer(dynamics, prior or dynamics.latent_prior, rows, valid=valid, count=count, key=key)
+
+
+def _padded_rows(dynamics: Dynamics, transitions: Transitions) -> tuple[Rows, Float[Array, " rows"]]:
+    """At most `infer_rows` rows, filled up to hundreds (so that lengths share a compilation), and which are real."""
+    rows = dynamics.rows(chosen_rows(transitions, dynamics.config.infer_rows))
+    count = rows.instance.shape[0]
+    size = min(dynamics.config.infer_rows, -(-count // 100) * 100)
+    return padded(rows, size), jnp.asarray(np.arange(size) < count, jnp.float32)
 
 
 @eqx.filter_jit
@@ -70,97 +72,97 @@ def _infer(
     dynamics: Dynamics,
     prior: Gaussian,
     rows: Rows,
+    *,
     valid: Float[Array, " rows"],
     count: Float[Array, ""],
     key: PRNGKeyArray,
 ) -> Latent:
     config = dynamics.config
-    weight_key, input_key = jax.random.split(key)
+    weight_key, z_key = jax.random.split(key)
     weights = dynamics.draw_weights(weight_key, config.infer_draws)
-    shape = (config.infer_draws, valid.shape[0], 1)
-    z = jax.random.normal(input_key, shape, jnp.float32) if config.stochastic_input else None
+    z = dynamics.draw_z(z_key, (config.infer_draws, valid.shape[0]))
     log_noise = jnp.log(dynamics.noise_variance())
     # Rows of weight zero must not change the mean over rows.
     importance = valid / jnp.mean(valid)
+    over_rows = jax.vmap(dynamics.change, in_axes=(None, 0, None, 0))
+    over_draws = jax.vmap(over_rows, in_axes=(0, None, None, 0))
 
     def energy(latent: Float[Array, " latent"], draws: int) -> Float[Array, ""]:
         """Per transition. W is fixed, so that log q/p of the draws is a constant that is left out."""
-
-        def over_rows(weights: Array, z: Array | None) -> Array:
-            features = rows.features if z is None else jnp.concatenate([rows.features, z], axis=-1)
-            return jax.vmap(dynamics.change, in_axes=(None, 0, None))(weights, features, latent)
-
-        means = jax.vmap(over_rows, in_axes=(0, None if z is None else 0))(
-            weights[:draws], None if z is None else z[:draws]
-        )
+        means = over_draws(weights[:draws], rows.features, latent, z[:draws])
         fits = log_likelihoods(rows.target, means, log_noise)
-        value = alpha_energy(fits, jnp.zeros(draws, jnp.float32), importance, count, config.alpha)
+        ratios = jnp.zeros(draws, jnp.float32)
+        value = alpha_energy(fits, ratios, importance=importance, count=count, alpha=config.alpha)
         return (value - prior.log_density(latent)) / count
 
     candidates = jnp.concatenate([prior.mean[None], dynamics.latents])
     first = jax.lax.map(lambda latent: energy(latent, 1), candidates)
     tries = min(config.latent_tries, candidates.shape[0])
     starts = candidates[jnp.argsort(first)[:tries]]
-    optimizer = optax.scale_by_adam()
+    # The rate is in standard deviations of the prior.
+    optimizer = cosine_adam(config.infer_learning_rate * jnp.sqrt(prior.variance), config.infer_steps)
 
-    def follow(start: Float[Array, " latent"]) -> tuple[Float[Array, " latent"], Float[Array, ""]]:
-        def step(carry: tuple[Array, optax.OptState], i: Int[Array, ""]) -> tuple[tuple[Array, optax.OptState], None]:
+    def descend(start: Float[Array, " latent"]) -> tuple[Float[Array, " latent"], Float[Array, ""]]:
+        def step(carry: tuple[Array, optax.OptState], _: None) -> tuple[tuple[Array, optax.OptState], None]:
             latent, state = carry
             gradient = jax.grad(energy)(latent, config.infer_draws)
-            with jax.numpy_dtype_promotion("standard"):
-                direction, state = optimizer.update(gradient, state)
-            fall = 0.5 * (1 + jnp.cos(jnp.pi * i.astype(jnp.float32) / config.infer_steps))
-            return (latent - config.infer_learning_rate * fall * scale * direction, state), None
+            return apply_optimizer(optimizer, gradient, state, latent), None
 
-        scale = jnp.sqrt(prior.variance)
-        steps = jnp.arange(config.infer_steps)
-        (latent, _), _ = jax.lax.scan(step, (start, optimizer.init(start)), steps)
+        (latent, _), _ = jax.lax.scan(step, (start, optimizer.init(start)), None, config.infer_steps)
         return latent, energy(latent, config.infer_draws)
 
-    ends, energies = jax.vmap(follow)(starts)
+    ends, energies = jax.vmap(descend)(starts)
     best = jnp.argmin(energies)
     return Latent(ends[best], energies[best], energies)
 
 
 class Tuned(NamedTuple):
-    """What `tune_model` found."""
+    """The result of `tune_model`."""
 
     dynamics: Dynamics
     """The model with W tuned to the instance; its training latents are unchanged."""
     latent: Float[Array, " latent"]
+    """w_b of the instance."""
 
 
 def tune_model(
     dynamics: Dynamics,
     transitions: Transitions,
-    seed: int = 0,
+    *,
+    key: PRNGKeyArray,
     latent: Float[Array, " latent"] | None = None,
     fixed: bool = False,
-    report: Callable[[int, fit.FitState], None] = lambda done, state: None,
+    on_chunk: Callable[[int, fit.FitState], None] = lambda done, state: None,
 ) -> Tuned:
     """Infer w_b, then alternate small steps on W and on w_b, all on the new instance's transitions.
 
     The posterior of pre-training is the prior now: what many instances have taught is given up only as far as this
     one's data ask for it. A `latent` found before is where w_b starts (and stays, if `fixed`); otherwise it is inferred
-    first. `report` is called at chunk edges.
+    first. `on_chunk` gets the rounds done and the state of the fit.
     """
     if len(transitions) == 0:
         raise ValueError("tune_model needs at least one transition.")
+    latent_key, fit_key = jax.random.split(key)
     config, trained = dynamics.config, dynamics.latents.shape[0] > 0
     if latent is None:
-        latent = infer_latent(dynamics, transitions, seed).value
-    start = eqx.tree_at(lambda d: d.latents, dynamics, latent[None])
+        latent = infer_latent(dynamics, transitions, key=latent_key).value
+    settings = replace(config, batch_size=config.tune_batch_size, latent_steps=0 if fixed else config.latent_steps)
+    start = eqx.tree_at(lambda d: d.latents, replace(dynamics, config=settings), latent[None])
     if trained and config.tune_widening:
         start = _posterior_as_prior(start, config.tune_widening)
     schedule = fit.Schedule(
-        config.tune_learning_rate if trained else config.learning_rate,
-        config.latent_learning_rate,
-        config.tune_rounds if trained else config.scratch_rounds,
+        weight_rate=config.tune_learning_rate if trained else config.learning_rate,
+        latent_rate=config.latent_learning_rate,
+        rounds=config.tune_rounds if trained else config.scratch_rounds,
     )
-    batched = replace(config, batch_size=config.tune_batch_size, latent_steps=0 if fixed else config.latent_steps)
-    state = fit.init(start, dynamics.rows(transitions), jax.random.key(seed))
-    state = fit.run_schedule(start, batched, dynamics.latent_prior, schedule, state, report)
-    tuned = fit.fitted(start, state)
+    state = fit.run_schedule(
+        start,
+        fit.init(start, dynamics.rows(transitions), fit_key),
+        latent_prior=dynamics.latent_prior,
+        schedule=schedule,
+        on_chunk=on_chunk,
+    )
+    tuned = replace(fit.fitted(start, state), config=config)
     return Tuned(eqx.tree_at(lambda d: d.latents, tuned, dynamics.latents), tuned.latents[0])
 
 
@@ -183,14 +185,13 @@ def latent_covariance(
 
     Λ = Σ_w⁻¹ + 1/temperature Σ_n J_nᵀ diag(σ²)⁻¹ J_n with J_n = ∂T̂(s_n, a_n, w)/∂w at the mean weights, and σ² the
     noise plus what the model misses on these very rows. Directions that the episode says nothing about keep the
-    spread of the prior. What a model misses is alike from row to row, so that n rows tell less than n independent ones
-    would: the temperature says how much less.
+    spread of the prior. What a model misses is alike from row to row, so that n rows hold less information than n
+    independent ones would: the temperature is the factor between them.
     """
-    rows = dynamics.rows(chosen_rows(transitions, dynamics.config.infer_rows))
-    size = min(dynamics.config.infer_rows, -(-rows.instance.shape[0] // 100) * 100)
-    valid = jnp.asarray(np.arange(size) < rows.instance.shape[0], jnp.float32)
-    share = jnp.asarray(len(transitions) / rows.instance.shape[0] / temperature, jnp.float32)
-    return _covariance(dynamics, dynamics.latent_prior, padded(rows, size), valid, share, latent)
+    rows, valid = _padded_rows(dynamics, transitions)
+    used = min(len(transitions), dynamics.config.infer_rows)
+    share = jnp.asarray(len(transitions) / used / temperature, jnp.float32)
+    return _covariance(dynamics, dynamics.latent_prior, rows, valid=valid, share=share, latent=latent)
 
 
 @eqx.filter_jit
@@ -198,20 +199,17 @@ def _covariance(
     dynamics: Dynamics,
     prior: Gaussian,
     rows: Rows,
+    *,
     valid: Float[Array, " rows"],
     share: Float[Array, ""],
     latent: Float[Array, " latent"],
 ) -> Float[Array, "latent latent"]:
-    features = rows.features
-    if dynamics.config.stochastic_input:
-        features = jnp.concatenate([features, jnp.zeros((features.shape[0], 1), jnp.float32)], axis=-1)
-
     def change(features: Array, latent: Array) -> Array:
         return dynamics.change(dynamics.posterior.mean, features, latent)
 
-    errors = jax.vmap(change, in_axes=(0, None))(features, latent) - rows.target
+    errors = jax.vmap(change, in_axes=(0, None))(rows.features, latent) - rows.target
     missed = jnp.sum(errors**2 * valid[:, None], axis=0) / jnp.sum(valid)
     precision = 1 / (dynamics.noise_variance() + missed)
-    slopes = jax.vmap(jax.jacfwd(change, argnums=1), in_axes=(0, None))(features, latent)
-    told = jnp.einsum("n,ndi,d,ndj->ij", valid * share, slopes, precision, slopes)
-    return jnp.linalg.inv(told + jnp.diag(1 / prior.variance))
+    slopes = jax.vmap(jax.jacfwd(change, argnums=1), in_axes=(0, None))(rows.features, latent)
+    information = jnp.einsum("n,ndi,d,ndj->ij", valid * share, slopes, precision, slopes)
+    return jnp.linalg.inv(information + jnp.diag(1 / prior.variance))

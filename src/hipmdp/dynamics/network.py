@@ -10,10 +10,11 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from hipmdp.dynamics.config import DynamicsConfig, LatentRole
 from hipmdp.families.specification import Specification
+from hipmdp.settings.dynamics import DynamicsConfig, LatentRole
 
 
 class Gaussian(NamedTuple):
@@ -22,19 +23,23 @@ class Gaussian(NamedTuple):
     mean: Float[Array, " size"]
     variance: Float[Array, " size"]
 
+    @staticmethod
+    def unit(size: int) -> "Gaussian":
+        """N(0, I)."""
+        return Gaussian(jnp.zeros(size, jnp.float32), jnp.ones(size, jnp.float32))
+
     def log_density(self, value: Float[Array, " size"]) -> Float[Array, ""]:
         """Σ_i log N(value_i; mean_i, variance_i)."""
-        squares = (value - self.mean) ** 2 / self.variance
-        return -0.5 * jnp.sum(squares + jnp.log(2 * jnp.pi * self.variance))
+        return jnp.sum(norm.logpdf(value, self.mean, jnp.sqrt(self.variance)))
 
 
 class MeanField(eqx.Module):
-    """q(W), relative to a prior."""
+    """q(W) = Π N(m, λ·sigmoid(ρ)), relative to a prior with variances λ."""
 
     mean: Float[Array, " weights"]
-    """m."""
+    """m: the mean of every weight."""
     rho: Float[Array, " weights"]
-    """ρ."""
+    """ρ: the logit of the posterior variance as a share of the prior variance."""
 
     def variance(self, prior: Gaussian) -> Float[Array, " weights"]:
         """v = λ·sigmoid(ρ)."""
@@ -50,8 +55,13 @@ def layer_sizes(config: DynamicsConfig, specification: Specification) -> tuple[i
     state_size = specification.state_size
     latent = config.latent_size if config.role is LatentRole.EMBEDDED else 0
     outputs = config.latent_size * state_size if config.role is LatentRole.LINEAR else state_size
-    more = int(specification.timed) + int(config.stochastic_input)
-    return (state_size + specification.action_count + more + latent, *config.hidden, outputs)
+    inputs = state_size + specification.action_count + int(specification.timed) + z_size(config) + latent
+    return (inputs, *config.hidden, outputs)
+
+
+def z_size(config: DynamicsConfig) -> int:
+    """Numbers of the stochastic input z: one where the network has it, none otherwise."""
+    return int(config.stochastic_input)
 
 
 def weight_count(sizes: tuple[int, ...]) -> int:
@@ -62,10 +72,11 @@ def weight_count(sizes: tuple[int, ...]) -> int:
 def initial_mean(sizes: tuple[int, ...], *, key: PRNGKeyArray) -> Float[Array, " weights"]:
     """He-scaled weights, zero biases; the output layer starts small, so that the first predictions are near zero."""
     parts = []
+    keys = jax.random.split(key, len(sizes) - 1)
     for index, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         last = index == len(sizes) - 2
         scale = (2 / fan_in) ** 0.5 * (0.1 if last else 1.0)
-        normals = jax.random.normal(jax.random.fold_in(key, index), (fan_in * fan_out,), jnp.float32)
+        normals = jax.random.normal(keys[index], (fan_in * fan_out,), jnp.float32)
         parts += [scale * normals, jnp.zeros(fan_out, jnp.float32)]
     return jnp.concatenate(parts)
 
@@ -88,11 +99,12 @@ def forward(
 def predicted_change(
     role: LatentRole,
     sizes: tuple[int, ...],
+    *,
     weights: Float[Array, " weights"],
     features: Float[Array, " features"],
     latent: Float[Array, " latent"],
 ) -> Float[Array, " state"]:
-    """The standardised state difference for one row; `features` are s, one-hot a (the duration, and z)."""
+    """The standardised state difference of one row; `features` are s, one-hot a, the duration and z, if there are."""
     if role is LatentRole.EMBEDDED:
         return forward(sizes, weights, jnp.concatenate([features, latent]))
     outputs = forward(sizes, weights, features)

@@ -22,13 +22,13 @@ class OracleLatents(NamedTuple):
 
 
 def oracle_latents(thetas: dict[int, dict[str, float]]) -> OracleLatents:
-    """From θ by name of every training instance."""
+    """Which parameters vary among the training instances, given θ by name of each, and their mean and spread."""
     if len(thetas) < 2:
         raise ValueError(f"True parameters are needed for at least two instances, got {len(thetas)}.")
     rows = list(thetas.values())
     names = tuple(name for name in rows[0] if len({row[name] for row in rows}) > 1)
     if not names:
-        raise ValueError("The true parameters of all instances are the same: there is nothing to tell them apart by.")
+        raise ValueError("The true parameters of all instances are the same: nothing distinguishes them.")
     table = np.asarray([[row[name] for name in names] for row in rows], np.float64)
     return OracleLatents(names, tuple(table.mean(axis=0).tolist()), tuple(table.std(axis=0).tolist()))
 

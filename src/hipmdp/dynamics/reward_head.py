@@ -1,7 +1,7 @@
-"""A reward and termination head: r̂(s, a, s', w_b) learned from logged rewards, for those who have no formula.
+"""A reward and termination head: r̂(s, a, s', w_b) learned from logged rewards, where no formula is given.
 
-u = h(r) is regressed, h(r) = sign(r) log(1 + |r|) standardised, as rewards may span many powers of ten; termination is
-a logistic regression on the same layers.
+u = h(r) is regressed, h(r) = sign(r) log(1 + |r| / `reward_unit`) standardised, as rewards may span many powers of
+ten; termination is a logistic regression on the same layers.
 """
 
 import equinox as eqx
@@ -11,13 +11,15 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from hipmdp._optimise import apply_optimizer, cosine_adam
 from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.model import padded, padded_size
+from hipmdp.dynamics.model import padded
 from hipmdp.dynamics.network import forward, initial_mean
-from hipmdp.dynamics.scaling import Scaling, state_change
+from hipmdp.dynamics.standardise import Scaling, padded_size, state_change
 from hipmdp.families.specification import Specification
 
 HIDDEN = (64, 64)
+"""Units of the ReLU layers."""
 STEPS, BATCH_SIZE, LEARNING_RATE = 6000, 256, 3e-3
 """A few seconds on one core; more steps did not lower the held-out error."""
 
@@ -30,7 +32,7 @@ class RewardHead(eqx.Module):
     centre: Float[Array, ""]
     """Mean of h(r) in the batch."""
     scale: Float[Array, ""]
-    """Its spread."""
+    """Standard deviation of h(r) in the batch."""
     latent_size: int = eqx.field(static=True)
     specification: Specification = eqx.field(static=True)
 
@@ -47,7 +49,7 @@ class RewardHead(eqx.Module):
         next_state: Float[Array, " state"],
         latent: Float[Array, " latent"],
     ) -> Float[Array, " 2"]:
-        """(standardised h(r), logit)."""
+        """(standardised h(r), logit of termination) of one transition."""
         change = state_change(self.specification, state, next_state)
         scaling = self.scaling
         features = scaling.features(state, action, self.specification.action_count)
@@ -65,40 +67,43 @@ class RewardHead(eqx.Module):
         """(reward, terminated) of one transition."""
         value, logit = self.outputs(state, action, next_state, latent)
         u = value * self.scale + self.centre
-        return jnp.sign(u) * jnp.expm1(jnp.abs(u)), logit > 0
+        return jnp.sign(u) * jnp.expm1(jnp.abs(u)) * self.specification.reward_unit, logit > 0
 
 
 def new_reward_head(
     specification: Specification, scaling: Scaling, latent_size: int, *, key: PRNGKeyArray
 ) -> RewardHead:
-    """An untrained head."""
+    """A head with initial weights; h(r) is not standardised yet."""
     one, nothing = jnp.ones((), jnp.float32), jnp.zeros((), jnp.float32)
     head = RewardHead(jnp.zeros(0, jnp.float32), scaling, nothing, one, latent_size, specification)
     return eqx.tree_at(lambda h: h.weights, head, initial_mean(head.sizes, key=key))
 
 
 def fit_reward_head(
-    transitions: Transitions, scaling: Scaling, latents: Float[Array, "rows latent"], seed: int = 0
+    transitions: Transitions, scaling: Scaling, latents: Float[Array, "rows latent"], *, key: PRNGKeyArray
 ) -> RewardHead:
-    """Fit to all of `transitions`; `latents` is w_b of each row."""
+    """Fit a head to all of `transitions`; `latents` is w_b of each row."""
+    head_key, fit_key = jax.random.split(key)
     specification = transitions.specification
-    head = new_reward_head(specification, scaling, latents.shape[-1], key=jax.random.key(seed))
-    squashed = np.sign(transitions.reward) * np.log1p(np.abs(transitions.reward.astype(np.float64)))
+    head = new_reward_head(specification, scaling, latents.shape[-1], key=head_key)
+    squashed = np.sign(transitions.reward) * np.log1p(np.abs(transitions.reward) / specification.reward_unit)
+    # h has no unit, and is of order one.
     spread = max(float(squashed.std()), 1e-6)
     centre, scale = (jnp.asarray(v, jnp.float32) for v in (squashed.mean(), spread))
     head = eqx.tree_at(lambda h: (h.centre, h.scale), head, (centre, scale))
     count = len(transitions)
     target = ((squashed - squashed.mean()) / spread).astype(np.float32)
     columns = (
-        transitions.state, transitions.action, transitions.next_state, np.asarray(latents, np.float32),
+        specification.from_origin(transitions.state), transitions.action,
+        specification.from_origin(transitions.next_state), np.asarray(latents, np.float32),
         target, transitions.terminated.astype(np.float32),
     )  # fmt: skip
-    return _fit(head, padded(columns, padded_size(count)), jnp.asarray(count, jnp.int32), jax.random.key(seed))
+    return _fit(head, padded(columns, padded_size(count)), count=jnp.asarray(count, jnp.int32), key=fit_key)
 
 
 @eqx.filter_jit
-def _fit(head: RewardHead, columns: tuple[Array, ...], count: Int[Array, ""], key: PRNGKeyArray) -> RewardHead:
-    optimizer = optax.scale_by_adam()
+def _fit(head: RewardHead, columns: tuple[Array, ...], *, count: Int[Array, ""], key: PRNGKeyArray) -> RewardHead:
+    optimizer = cosine_adam(LEARNING_RATE, STEPS)
 
     def loss(weights: Array, rows: tuple[Array, ...]) -> Array:
         moved = eqx.tree_at(lambda h: h.weights, head, weights)
@@ -106,14 +111,13 @@ def _fit(head: RewardHead, columns: tuple[Array, ...], count: Int[Array, ""], ke
         ends = optax.sigmoid_binary_cross_entropy(outputs[:, 1], rows[5])
         return jnp.mean((outputs[:, 0] - rows[4]) ** 2) + jnp.mean(ends)
 
-    def step(i: Array, carry: tuple[Array, optax.OptState]) -> tuple[Array, optax.OptState]:
-        weights, state = carry
-        chosen = jax.random.randint(jax.random.fold_in(key, i), (BATCH_SIZE,), 0, count, jnp.int32)
+    def step(_: Array, carry: tuple[Array, optax.OptState, PRNGKeyArray]) -> tuple[Array, optax.OptState, PRNGKeyArray]:
+        weights, state, key = carry
+        key, row_key = jax.random.split(key)
+        chosen = jax.random.randint(row_key, (BATCH_SIZE,), 0, count, jnp.int32)
         gradient = jax.grad(loss)(weights, tuple(column[chosen] for column in columns))
-        with jax.numpy_dtype_promotion("standard"):
-            direction, state = optimizer.update(gradient, state)
-        fall = 0.5 * (1 + jnp.cos(jnp.pi * i.astype(jnp.float32) / STEPS))
-        return weights - LEARNING_RATE * fall * direction, state
+        weights, state = apply_optimizer(optimizer, gradient, state, weights)
+        return weights, state, key
 
-    weights, _ = jax.lax.fori_loop(0, STEPS, step, (head.weights, optimizer.init(head.weights)))
+    weights, _, _ = jax.lax.fori_loop(0, STEPS, step, (head.weights, optimizer.init(head.weights), key))
     return eqx.tree_at(lambda h: h.weights, head, weights)

@@ -1,25 +1,26 @@
-"""The MDPs: what a HiP-MDP family is, the three of the paper, users' own, and Gymnasium both ways."""
+"""Families of MDPs: what a HiP-MDP is, the three of the paper, users' own, and Gymnasium both ways."""
 
 import dataclasses
 from typing import Any
 
+from hipmdp._errors import known_name
 from hipmdp.families.acrobot import Acrobot
-from hipmdp.families.checks import known_name
-from hipmdp.families.family import AbstractFamily
 from hipmdp.families.grid import Grid
 from hipmdp.families.hiv import HIV
 from hipmdp.families.loading import load_family
+from hipmdp.families.protocol import AbstractFamily, BaseFamily
 
 FAMILIES: dict[str, type[AbstractFamily]] = {"grid": Grid, "acrobot": Acrobot, "hiv": HIV}
-"""Every registered family by name."""
+"""The built-in families by name."""
 
 
-def make(name: str, **options: Any) -> AbstractFamily:
+def make(name: str, **options: Any) -> BaseFamily:
     """A family by name: `make("grid", beta=0.1)`, `make("acrobot", sd=0.25)`, `make("hiv", vary="all")`.
 
     `make("module:name")` is one of your own: a class that follows `AbstractFamily` (which takes the options), an
     instance, or what `gymnasium_family` returned; the module is imported from the current directory or the Python path.
     """
+    found: type[BaseFamily] | BaseFamily
     if isinstance(name, str) and ":" in name:
         found = load_family(name)
     else:
@@ -33,5 +34,7 @@ def make(name: str, **options: Any) -> AbstractFamily:
         known_name(f"option of {name}", option, fields)
     try:
         return found(**options)
-    except TypeError as error:
-        raise ValueError(f"{name} cannot be made: {error}") from None
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{name} cannot be made: {error}") from error

@@ -11,6 +11,7 @@
 """
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -18,9 +19,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from hipmdp.families.checks import in_range
-from hipmdp.families.family import AbstractFamily
-from hipmdp.families.specification import Specification
+from hipmdp._errors import in_range
+from hipmdp.families.protocol import AbstractFamily
+from hipmdp.families.rollout import Policy
+from hipmdp.families.scripted import acrobot_pump
+from hipmdp.families.specification import FamilyFacts, Specification, wrap_angle
 
 TIME_STEP = 0.2
 CENTRE = 0.5
@@ -47,7 +50,7 @@ _SPECIFICATION = Specification(
 
 
 class AcrobotTheta(NamedTuple):
-    """θ of the acrobot."""
+    """θ of the acrobot: lengths and masses of its links."""
 
     l1: Any
     """Length of the upper link."""
@@ -60,12 +63,6 @@ class AcrobotTheta(NamedTuple):
 
 
 _Scalars = tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""], Float[Array, ""]]
-
-
-def wrap(angle: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The same angle in [−π, π]; values already there are returned unchanged, to the bit."""
-    turns = jnp.round(angle / (2 * math.pi))
-    return jnp.clip(angle - turns * (2 * math.pi), -math.pi, math.pi)
 
 
 def foot_height(state: Float[Array, "4 ..."], theta: AcrobotTheta) -> Float[Array, "..."]:
@@ -101,6 +98,7 @@ class Acrobot(AbstractFamily):
     baseline: ClassVar[AcrobotTheta] = AcrobotTheta(1.0, 1.0, 1.0, 1.0)
     fixed_start: ClassVar[bool] = False
     reward_needs_theta: ClassVar[bool] = True
+    ships_instances: ClassVar[bool] = True
 
     sd: float = eqx.field(static=True, default=0.10)
     """Relative standard deviation of the prior; 0.25 is the "wide" family."""
@@ -112,6 +110,20 @@ class Acrobot(AbstractFamily):
     def specification(self) -> Specification:
         """Names, bounds and counts."""
         return _SPECIFICATION
+
+    @property
+    def instance_file(self) -> str | None:
+        """Files exist for sd 0.10 and 0.25."""
+        return {0.10: "acrobot.json", 0.25: "acrobot-wide.json"}.get(self.sd)
+
+    @property
+    def scripted_rule(self) -> tuple[str, Policy]:
+        """Pump energy through the lower joint."""
+        return "torque = sign(rate2)", acrobot_pump
+
+    def facts(self) -> FamilyFacts:
+        """Drawn as a pendulum."""
+        return replace(super().facts(), success="foot above the line", picture="acrobot")
 
     def sample_instance(self, key: PRNGKeyArray) -> AcrobotTheta:
         """Each parameter independently N(1, sd²)."""
@@ -154,8 +166,8 @@ class Acrobot(AbstractFamily):
         )
         return jnp.stack(
             [
-                wrap(angle1),
-                wrap(angle2),
+                wrap_angle(angle1),
+                wrap_angle(angle2),
                 jnp.clip(rate1, -MAX_RATE_1, MAX_RATE_1),
                 jnp.clip(rate2, -MAX_RATE_2, MAX_RATE_2),
             ]
@@ -169,16 +181,17 @@ class Acrobot(AbstractFamily):
         theta: AcrobotTheta | None = None,
     ) -> Float[Array, ""]:
         """10 when the foot reaches the goal line, otherwise −0.05 (foot − l1)², both at s'."""
-        theta = self._known(theta)
+        theta = _needed(theta)
         foot = foot_height(next_state, theta)
         return jnp.where(foot >= theta.l1, GOAL_REWARD, -STEP_COST * (foot - theta.l1) ** 2)
 
     def terminated(self, next_state: Float[Array, " 4"], theta: AcrobotTheta | None = None) -> Bool[Array, ""]:
         """The foot is at least l1 above the upper joint."""
-        theta = self._known(theta)
+        theta = _needed(theta)
         return foot_height(next_state, theta) >= theta.l1
 
-    def _known(self, theta: AcrobotTheta | None) -> AcrobotTheta:
-        if theta is None:
-            raise ValueError("acrobot's reward and goal line depend on l1 and l2: pass theta.")
-        return theta
+
+def _needed(theta: AcrobotTheta | None) -> AcrobotTheta:
+    if theta is None:
+        raise ValueError("acrobot's reward and goal line depend on l1 and l2: pass theta.")
+    return theta

@@ -1,4 +1,4 @@
-"""How each family looks: one function per family that draws into Matplotlib axes."""
+"""Pictures of the built-in families: one function per family that draws into Matplotlib axes."""
 
 import itertools
 import math
@@ -15,7 +15,7 @@ from hipmdp.families.grid import BOUND, START_HIGH, START_LOW, Grid, GridTheta
 from hipmdp.families.hiv import HEALTHY_E
 from hipmdp.families.hiv_equations import DAYS_PER_STEP
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""2D navigation: reach the goal quadrant although actions, wind and wall depend on a hidden class.
+"""2D navigation: reach the goal quadrant where actions, wind and wall depend on a hidden class.
 
 With r = β √((x+1.5)² + (y+1.5)²) and the unit effect a of an action (W −x, N +y, E +x, S −y):
 
@@ -8,6 +8,7 @@ With r = β √((x+1.5)² + (y+1.5)²) and the unit effect a of an action (W −
 A move out of the box, into the goal through the wall or out of it through the wall is invalid: the state stays.
 """
 
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -15,9 +16,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from hipmdp.families.checks import in_range
-from hipmdp.families.family import AbstractFamily
-from hipmdp.families.specification import Specification
+from hipmdp._errors import in_range
+from hipmdp.families.protocol import AbstractFamily
+from hipmdp.families.rollout import Policy
+from hipmdp.families.scripted import grid_detour
+from hipmdp.families.specification import FamilyFacts, Specification
 
 STEP_SIZE = 0.3
 BOUND = 2.0
@@ -42,7 +45,7 @@ _SPECIFICATION = Specification(
 
 
 class GridTheta(NamedTuple):
-    """θ of the grid: which of the two classes."""
+    """θ of the grid: one of two classes."""
 
     theta: Any
     """0 ("red") or 1 ("blue")."""
@@ -58,6 +61,7 @@ class Grid(AbstractFamily):
 
     baseline: ClassVar[GridTheta] = GridTheta(0.0)
     fixed_start: ClassVar[bool] = False
+    ships_instances: ClassVar[bool] = True
 
     beta: float = eqx.field(static=True, default=0.23)
     """Strength of the wind, in (0, 1]; 0.23 in the paper, 0.1 in its authors' notebook."""
@@ -70,17 +74,36 @@ class Grid(AbstractFamily):
         """Names, bounds and counts."""
         return _SPECIFICATION
 
+    @property
+    def instance_file(self) -> str | None:
+        """A file exists for β = 0.23."""
+        return "grid.json" if self.beta == 0.23 else None
+
+    @property
+    def scripted_rule(self) -> tuple[str, Policy]:
+        """The way around the wall of class 0."""
+        return "detour (made for class 0)", grid_detour
+
+    @property
+    def training_pool(self) -> str:
+        """`train` holds both members that there are."""
+        return "train"
+
+    def facts(self) -> FamilyFacts:
+        """Drawn as a map, whose wind needs β."""
+        return replace(super().facts(), success="goal reached", picture="grid", options={"beta": self.beta})
+
     def sample_instance(self, key: PRNGKeyArray) -> GridTheta:
         """Either class with probability one half."""
         return GridTheta(jax.random.bernoulli(key).astype(jnp.float32))
 
     def well_behaved_parts(self, theta: GridTheta) -> dict[str, Bool[Array, ""]]:
-        """Θ must be one of the two classes."""
+        """One part: θ must be one of the two classes."""
         value = jnp.asarray(theta.theta)
         return {"known class": (value == 0) | (value == 1)}
 
     def check_parameter(self, name: str, value: float) -> None:
-        """Θ must be 0 or 1."""
+        """Raise `ValueError` unless θ is 0 or 1."""
         if value not in (0.0, 1.0):
             raise ValueError(f"grid parameter {name!r} must be 0 or 1, got {value:g}.")
 

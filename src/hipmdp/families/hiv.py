@@ -2,12 +2,13 @@
 
 States are log10 of (T1, T2, T1*, T2*, V, E); one step is 5 days, an episode 200 steps. The equations are in
 `hipmdp.families.hiv_equations`. Reward on the state after the step, with the *nominal* efficacies 0.7 and 0.3
-for every patient, so that nothing hidden is told:
+for every patient, so that R reveals no hidden parameter:
 
     R = −0.1 V − 2·10⁴ ε1² − 2·10³ ε2² + 10³ E
 """
 
 import math
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -16,10 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
-from hipmdp.families.checks import in_range, known_name
-from hipmdp.families.family import AbstractFamily
-from hipmdp.families.hiv_equations import HIVTheta, advance
-from hipmdp.families.specification import Specification
+from hipmdp._errors import in_range, known_name
+from hipmdp.families.hiv_equations import PARAMETERS, HIVTheta, advance
+from hipmdp.families.protocol import AbstractFamily
+from hipmdp.families.rollout import Policy
+from hipmdp.families.scripted import hiv_both_drugs
+from hipmdp.families.specification import FamilyFacts, Parameter, Specification
 
 NOMINAL_RTI, NOMINAL_PI = 0.7, 0.3
 UNHEALTHY_START = (163573.0, 5.0, 11945.0, 46.0, 63919.0, 24.0)
@@ -31,7 +34,7 @@ HEALTHY_E = 1e5
 VARIED = ("lambda1", "lambda2", "k1", "k2", "f", "m1", "m2", "lambdaE", "bE", "Kb", "dE", "Kd")
 """The twelve parameters that the default prior varies."""
 FRACTIONS = ("f", "eps1", "eps2")
-"""Parameters that live in [0, 1]."""
+"""Parameters whose range is [0, 1]."""
 LOWEST, HIGHEST = -30.0, 10.0
 """Bounds of log10 states: float32 ends at 1e-38, and 1e-30 virions per ml are none. Steps are clipped to them; an
 instance that leaves them in its test episodes is not well-behaved."""
@@ -59,6 +62,7 @@ class HIV(AbstractFamily):
         eps1=NOMINAL_RTI, eps2=NOMINAL_PI,
     )  # fmt: skip
     fixed_start: ClassVar[bool] = True
+    ships_instances: ClassVar[bool] = True
 
     sd: float = eqx.field(static=True, default=0.25)
     """Relative standard deviation of the prior."""
@@ -73,6 +77,25 @@ class HIV(AbstractFamily):
     def specification(self) -> Specification:
         """Names, bounds and counts."""
         return _SPECIFICATION
+
+    @property
+    def instance_file(self) -> str | None:
+        """A file exists for the default prior."""
+        return "hiv.json" if self.sd == 0.25 and self.vary == "twelve" else None
+
+    @property
+    def scripted_rule(self) -> tuple[str, Policy]:
+        """Both drugs at every step."""
+        return "both drugs, always", hiv_both_drugs
+
+    def facts(self) -> FamilyFacts:
+        """Drawn as markers over days; every parameter has a symbol, a meaning and a unit."""
+        varied = self.parameter_names if self.vary == "all" else VARIED
+        parameters = tuple(
+            Parameter(name, value, *PARAMETERS[name], varied=name in varied)
+            for name, value in self.baseline._asdict().items()
+        )
+        return replace(super().facts(), parameters=parameters, success="healed", picture="hiv")
 
     def sample_instance(self, key: PRNGKeyArray) -> HIVTheta:
         """Multiply the varied parameters by independent N(1, sd²); f, eps1 and eps2 are clipped to [0, 1]."""
@@ -122,7 +145,7 @@ class HIV(AbstractFamily):
             state = self._advance(state, action, theta)
             return state, state
 
-        return jax.lax.scan(body, self._start() if start is None else start, actions)[1]
+        return jax.lax.scan(body, self._unhealthy_start() if start is None else start, actions)[1]
 
     def check_parameter(self, name: str, value: float) -> None:
         """Rates must be positive; f, eps1 and eps2 lie in [0, 1]."""
@@ -139,7 +162,7 @@ class HIV(AbstractFamily):
 
     def initial_state(self, key: PRNGKeyArray, theta: HIVTheta) -> Float[Array, " 6"]:
         """Always the unhealthy steady state of the baseline patient (`key` and `theta` are not used)."""
-        return self._start()
+        return self._unhealthy_start()
 
     def dynamics(
         self, key: PRNGKeyArray, state: Float[Array, " 6"], action: Int[Array, ""], theta: HIVTheta
@@ -171,7 +194,7 @@ class HIV(AbstractFamily):
         """Whether E > 1e5 in `state`."""
         return state[..., 5] > math.log10(HEALTHY_E)
 
-    def _start(self) -> Float[Array, " 6"]:
+    def _unhealthy_start(self) -> Float[Array, " 6"]:
         return jnp.log10(jnp.asarray(UNHEALTHY_START, jnp.float32))
 
     def _drugs(self, action: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:

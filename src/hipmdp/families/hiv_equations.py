@@ -88,6 +88,33 @@ class HIVTheta(NamedTuple):
     """Efficacy of the protease inhibitor (PI), in [0, 1]."""
 
 
+PARAMETERS: dict[str, tuple[str, str, str]] = {
+    "lambda1": ("λ1", "T-cell production", "cells/(ml day)"),
+    "lambda2": ("λ2", "macrophage production", "cells/(ml day)"),
+    "d1": ("d1", "T-cell death", "1/day"),
+    "d2": ("d2", "macrophage death", "1/day"),
+    "k1": ("k1", "infection of T cells", "ml/(virion day)"),
+    "k2": ("k2", "infection of macrophages", "ml/(virion day)"),
+    "delta": ("δ", "death of infected cells", "1/day"),
+    "f": ("f", "RTI in macrophages, relative", "–"),
+    "m1": ("m1", "clearance of infected T cells", "ml/(cell day)"),
+    "m2": ("m2", "clearance of infected macrophages", "ml/(cell day)"),
+    "NT": ("NT", "virions per infected cell", "virions/cell"),
+    "c": ("c", "virus death", "1/day"),
+    "rho1": ("ρ1", "virions per infected T cell", "virions/cell"),
+    "rho2": ("ρ2", "virions per infected macrophage", "virions/cell"),
+    "lambdaE": ("λE", "immune effector production", "cells/(ml day)"),
+    "bE": ("bE", "largest birth of effectors", "1/day"),
+    "Kb": ("Kb", "saturation of that birth", "cells/ml"),
+    "dE": ("dE", "largest death of effectors", "1/day"),
+    "Kd": ("Kd", "saturation of that death", "cells/ml"),
+    "deltaE": ("δE", "natural death of effectors", "1/day"),
+    "eps1": ("ε1", "efficacy of RTI", "–"),
+    "eps2": ("ε2", "efficacy of PI", "–"),
+}
+"""Symbol, meaning and unit of the hidden parameters of HIV (Adams et al. 2004)."""
+
+
 def advance(
     log10_state: Float[Array, " 6"], efficacy1: _Scalar, efficacy2: _Scalar, theta: HIVTheta
 ) -> Float[Array, " 6"]:

@@ -1,17 +1,17 @@
-"""Families of users' own, by `module:name`: an import, as `python -m` would do it from the current directory."""
+"""Users' own families by `module:name`: an import, as `python -m` would do it from the current directory."""
 
 import importlib
 import os
 import sys
 from typing import Any
 
-from hipmdp.families.checks import nearest
-from hipmdp.families.family import AbstractFamily
+from hipmdp._errors import nearest
+from hipmdp.families.protocol import AbstractFamily, BaseFamily
 
 HINT = "name a hipmdp.AbstractFamily, or what hipmdp.gymnasium_family returned"
 
 
-def load_family(text: str) -> type[AbstractFamily] | AbstractFamily:
+def load_family(text: str) -> type[BaseFamily] | BaseFamily:
     """The class or instance that `module:name` stands for, otherwise a `ValueError`."""
     module_name, _, name = text.partition(":")
     if not all(part.isidentifier() for part in module_name.split(".")) or not name.isidentifier():
@@ -28,16 +28,16 @@ def load_family(text: str) -> type[AbstractFamily] | AbstractFamily:
 
 def _is_family(value: Any) -> bool:
     if isinstance(value, type):
-        return issubclass(value, AbstractFamily) and value is not AbstractFamily
-    return isinstance(value, AbstractFamily)
+        return issubclass(value, BaseFamily) and value not in (BaseFamily, AbstractFamily)
+    return isinstance(value, BaseFamily)
 
 
 def user_module(name: str) -> Any:
-    """A module of the user's, from the current directory or the Python path, otherwise a `ValueError`."""
+    """Import a module from the current directory or the Python path; where that fails, raise a `ValueError`."""
     here = os.getcwd()
     if not {"", here} & set(sys.path):
         sys.path.insert(0, here)
-    # A file written since the last look must be found.
+    # Files that were written since the last import must be found.
     importlib.invalidate_caches()
     try:
         return importlib.import_module(name)
@@ -47,5 +47,9 @@ def user_module(name: str) -> Any:
         raise ValueError(f"Module {name!r} needs {error.name!r}, which is not installed.") from None
     except ValueError:
         raise
+    except SystemExit as error:
+        raise ValueError(
+            f"Module {name!r} cannot be imported: it ends the program (sys.exit) instead of defining names."
+        ) from error
     except Exception as error:
         raise ValueError(f"Module {name!r} cannot be imported: {type(error).__name__}: {error}") from error

@@ -28,9 +28,9 @@ def ablation_figure(results: Results, family: str) -> Figure | None:
         ordered = sorted(variants, key=_value)
         shown = [v for v in (PLAIN, *ordered) if results.table(family, METHOD, "score", v).size]
         for episode, colour, marker, shift in ((0, BLUE, "o", -0.08), (-1, ORANGE, "s", 0.08)):
-            told = [_told(results, family, v, episode) for v in shown]
-            values = [t.value for t in told]
-            bars = np.nan_to_num([[t.value - t.low for t in told], [t.high - t.value for t in told]])
+            found = [_estimate(results, family, v, episode) for v in shown]
+            values = [e.value for e in found]
+            bars = np.nan_to_num([[e.value - e.low for e in found], [e.high - e.value for e in found]])
             label = "after one episode" if episode == 0 else "after all"
             places = np.arange(len(shown)) + shift
             axes.errorbar(places, values, bars, fmt=marker, color=colour, ms=4, lw=1, capsize=2, label=label)
@@ -47,16 +47,16 @@ def ablation_figure(results: Results, family: str) -> Figure | None:
 
 
 def _common(results: Results, family: str) -> Results:
-    """Only the instances and seeds that every variant has met: nothing else can be compared."""
+    """Only the instances and seeds that every variant has: nothing else can be compared."""
     cells: dict[str, set[tuple[str, int]]] = {}
     records = results.select(family=family, method=METHOD)
     for record in records:
-        cells.setdefault(record.facts["variant"], set()).add((record.facts["instance"], record.facts["seed"]))
+        cells.setdefault(record.key["variant"], set()).add((record.key["instance"], record.key["seed"]))
     shared = set.intersection(*cells.values()) if cells else set()
-    return Results([r for r in records if (r.facts["instance"], r.facts["seed"]) in shared])
+    return Results([r for r in records if (r.key["instance"], r.key["seed"]) in shared])
 
 
-def _told(results: Results, family: str, variant: str, episode: int) -> Estimate:
+def _estimate(results: Results, family: str, variant: str, episode: int) -> Estimate:
     return estimate(mean, results.table(family, METHOD, "score", variant)[..., episode], repeats=1000)
 
 

@@ -12,8 +12,8 @@ from hipmdp.study.statistics import estimate, mean
 
 FIRST = 10
 """Episodes of the paper's comparison."""
-LIVED = 5
-"""Episodes of the figure that shows them as they were lived."""
+EARLY = 5
+"""Episodes of the figure that shows the learning episodes themselves."""
 CROWD, EMPTY = 0.9, 0.4
 """Scores above and below which there is room for an enlarged part between."""
 SMOOTH = 10
@@ -37,18 +37,18 @@ def comparison_figure(results: Results, family: str) -> Figure | None:
     return figure
 
 
-def lived_figure(results: Results, family: str) -> Figure | None:
-    """Scores of the first episodes as they were lived, exploration included; where a policy is brought along."""
+def first_episodes_figure(results: Results, family: str) -> Figure | None:
+    """Scores of the first learning episodes, exploration included; where a method has a policy before them."""
     methods = results.methods(family)
     if not {"amortised", "refined"} & set(methods):
         return None
-    tables = {m: results.table(family, m, "learning_score")[..., :LIVED] for m in methods}
+    tables = {m: results.table(family, m, "learning_score")[..., :EARLY] for m in methods}
     figure = new_figure()
     axes = figure.add_subplot()
     draw_curves(axes, tables)
     measure = results.measure(family)
-    axes.set(xlabel="real episode", ylabel=f"{measure} as it was lived", title=_title(family, tables))
-    axes.set_xticks(np.arange(LIVED) + 1)
+    axes.set(xlabel="real episode", ylabel=f"{measure} of the learning episode", title=_title(family, tables))
+    axes.set_xticks(np.arange(EARLY) + 1)
     if measure == "score":
         axes.set_ylim(_floor(tables), 1.06)
     _legend(figure, axes)
@@ -99,11 +99,11 @@ def _draw_long(axes: Axes, curves: dict[str, np.ndarray], **more: Any) -> None:
 def draw_curves(axes: Axes, tables: dict[str, np.ndarray]) -> None:
     """Mean and 95 % interval over (seeds, instances) at every episode."""
     for method, table in tables.items():
-        told = [estimate(mean, table[..., e], repeats=1000) for e in range(table.shape[-1])]
-        episodes = np.arange(len(told)) + 1
+        found = [estimate(mean, table[..., e], repeats=1000) for e in range(table.shape[-1])]
+        episodes = np.arange(len(found)) + 1
         style: dict[str, Any] = style_of(method)
-        axes.plot(episodes, [t.value for t in told], **style)
-        low, high = [t.low for t in told], [t.high for t in told]
+        axes.plot(episodes, [e.value for e in found], **style)
+        low, high = [e.low for e in found], [e.high for e in found]
         axes.fill_between(episodes, low, high, color=style["color"], alpha=0.15, lw=0)
     tidy(axes)
 
@@ -124,7 +124,7 @@ def _magnify(axes: Axes, tables: dict[str, np.ndarray]) -> None:
 
 
 def _magnify_long(axes: Axes, curves: dict[str, np.ndarray]) -> None:
-    """Where methods crowd at the top and the others have come up to them soon, the lower right shows the crowd."""
+    """Where methods crowd at the top and the others reach them soon, the lower right shows the crowd."""
     crowd = {method: curve for method, curve in curves.items() if curve.min() > CROWD}
     late = [curve[len(curve) // 3 :].min() for method, curve in curves.items() if method not in crowd]
     if len(crowd) < 3 or not late or min(late) < CROWD:
@@ -136,7 +136,7 @@ def _magnify_long(axes: Axes, curves: dict[str, np.ndarray]) -> None:
 
 
 def _floor(tables: dict[str, np.ndarray]) -> float:
-    """Where the axis of scores begins: far below random there is nothing to tell apart."""
+    """Where the axis of scores begins: far below random there is nothing to distinguish."""
     lowest = min(float(table.mean(axis=(0, 1)).min()) for table in tables.values())
     return float(np.clip(lowest - 0.06, -0.5, 0.9))
 

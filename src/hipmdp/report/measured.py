@@ -7,35 +7,9 @@ from matplotlib.figure import Figure
 
 from hipmdp.families.drawing import BLUE, FAINT, ORANGE, RED
 from hipmdp.families.grid import BOUND
-from hipmdp.families.hiv import HIV, VARIED
+from hipmdp.families.specification import FamilyFacts
 from hipmdp.report.style import COLUMN, new_figure, tidy
-from hipmdp.study.uncertainty import centres
-
-PARAMETERS: dict[str, tuple[str, str, str]] = {
-    "lambda1": ("λ1", "T-cell production", "cells/(ml day)"),
-    "lambda2": ("λ2", "macrophage production", "cells/(ml day)"),
-    "d1": ("d1", "T-cell death", "1/day"),
-    "d2": ("d2", "macrophage death", "1/day"),
-    "k1": ("k1", "infection of T cells", "ml/(virion day)"),
-    "k2": ("k2", "infection of macrophages", "ml/(virion day)"),
-    "delta": ("δ", "death of infected cells", "1/day"),
-    "f": ("f", "RTI in macrophages, relative", "–"),
-    "m1": ("m1", "clearance of infected T cells", "ml/(cell day)"),
-    "m2": ("m2", "clearance of infected macrophages", "ml/(cell day)"),
-    "NT": ("NT", "virions per infected cell", "virions/cell"),
-    "c": ("c", "virus death", "1/day"),
-    "rho1": ("ρ1", "virions per infected T cell", "virions/cell"),
-    "rho2": ("ρ2", "virions per infected macrophage", "virions/cell"),
-    "lambdaE": ("λE", "immune effector production", "cells/(ml day)"),
-    "bE": ("bE", "largest birth of effectors", "1/day"),
-    "Kb": ("Kb", "saturation of that birth", "cells/ml"),
-    "dE": ("dE", "largest death of effectors", "1/day"),
-    "Kd": ("Kd", "saturation of that death", "cells/ml"),
-    "deltaE": ("δE", "natural death of effectors", "1/day"),
-    "eps1": ("ε1", "efficacy of RTI", "–"),
-    "eps2": ("ε2", "efficacy of PI", "–"),
-}
-"""Symbol, meaning and unit of the hidden parameters of HIV (Adams et al. 2004)."""
+from hipmdp.study.paper_figures.uncertainty import centres
 
 
 def uncertainty_figure(measured: dict[str, Any]) -> Figure:
@@ -73,15 +47,14 @@ def scaling_figure(measured: list[dict[str, Any]]) -> Figure:
     return figure
 
 
-def parameters_figure() -> Figure:
-    """Figure 7: the hidden parameters of a patient with their baseline values."""
+def parameters_figure(facts: FamilyFacts) -> Figure | None:
+    """Figure 7: the hidden parameters of a patient with their baseline values; None where they have no meanings."""
+    if not any(parameter.meaning for parameter in facts.parameters):
+        return None
     figure = new_figure(1.5 * COLUMN, 4.6)
     axes = figure.add_subplot()
     axes.axis("off")
-    rows = [
-        [symbol, meaning, f"{getattr(HIV.baseline, name):g}", unit, "yes" if name in VARIED else ""]
-        for name, (symbol, meaning, unit) in PARAMETERS.items()
-    ]
+    rows = [[p.symbol, p.meaning, f"{p.baseline:g}", p.unit, "yes" if p.varied else ""] for p in facts.parameters]
     widths = [0.08, 0.42, 0.13, 0.23, 0.14]
     table = axes.table(
         rows,

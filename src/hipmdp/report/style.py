@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from hipmdp.data.files import whole_file
+from hipmdp._files import atomic_write
 from hipmdp.families.drawing import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RED, SKY, YELLOW
 
 COLUMN = 3.5
@@ -60,6 +60,6 @@ def save_figure(figure: Figure, directory: Path, name: str) -> list[Path]:
     for path in paths:
         # Without a date the same figure is the same file.
         metadata = {"Date": None} if path.suffix == ".svg" else {}
-        with whole_file(path) as temporary, rc_context(FONTS):
+        with atomic_write(path) as temporary, rc_context(FONTS):
             figure.savefig(temporary, metadata=metadata)
     return paths

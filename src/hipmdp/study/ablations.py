@@ -1,9 +1,8 @@
-"""Ablations that a researcher would ask for: one setting at a time, as variants of a study."""
+"""Ablations: one setting at a time, as variants of a study."""
 
 from dataclasses import replace
 
-from hipmdp.families.checks import known_name
-from hipmdp.families.instance_sets import frozen_instances, training_pool
+from hipmdp._errors import known_name
 from hipmdp.study.setup import Setup, Variant
 
 ABLATIONS: dict[str, tuple[Variant, ...]] = {
@@ -12,21 +11,21 @@ ABLATIONS: dict[str, tuple[Variant, ...]] = {
     "weight_draws": tuple(Variant(f"weight_draws={k}", dynamics=(("weight_draws", k),)) for k in (1, 4, 16)),
     "training": tuple(Variant(f"training={n}", training=n) for n in (2, 4, 8, 16, 32)),
     "imagination": (
-        Variant("imagination=mean", transfer=(("mean_weights", True), ("weight_draws", 50))),
-        Variant("imagination=one_draw", transfer=(("weight_draws", 1),)),
-        Variant("imagination=point_latent", transfer=(("latent_temperature", 0.0),)),
+        Variant("imagination=mean", adaptation=(("mean_weights", True), ("weight_draws", 50))),
+        Variant("imagination=one_draw", adaptation=(("weight_draws", 1),)),
+        Variant("imagination=point_latent", adaptation=(("latent_temperature", 0.0),)),
     ),
-    "exploration": (Variant("exploration=random", transfer=(("rehearsal", False),)),),
+    "exploration": (Variant("exploration=random", adaptation=(("imagined_warm_up", False),)),),
 }
 """By name: the number of latents, α, weight draws per gradient step, training instances, and what imagination
 draws (the mean over 50 weight draws, a single draw, the fitted w_b alone; plain: 16 draws, each with its own w_b); a
-random first episode where it is otherwise rehearsed (HIV)."""
+random first episode where there is otherwise an imagined warm-up (HIV)."""
 
 
 def ablated(setup: Setup, names: list[str]) -> list[Setup]:
     """The plain setup first, then each variant that makes sense in this family."""
     family = setup.make()
-    members = len(frozen_instances(family, training_pool(family)))
+    members = len(family.instances(family.training_pool))
     setups = [setup]
     for name in names:
         for variant in ABLATIONS[known_name("ablation", name, ABLATIONS)]:

@@ -5,7 +5,7 @@ import sys
 
 
 def peak_gb() -> float:
-    """The most it ever had, in GiB; NaN where the system does not tell (Windows)."""
+    """The most it ever had, in GiB; NaN where the system does not say (Windows)."""
     if importlib.util.find_spec("resource") is None:
         return float("nan")
     import resource

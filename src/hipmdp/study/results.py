@@ -1,4 +1,4 @@
-"""All cells of a study as one table, with scores."""
+"""All cells of a study as tables, with scores."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,108 +8,96 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
-import pyarrow.parquet as pq
 
-from hipmdp.data.files import whole_file
-from hipmdp.families import make
-from hipmdp.families.family import AbstractFamily
-from hipmdp.families.instance_sets import Instance, frozen_instance, unscored
-from hipmdp.study.record import NUMBERS, Record, read_record
+from hipmdp._files import atomic_write
+from hipmdp.adaptation.methods import METHODS
+from hipmdp.data.digest import save_table
+from hipmdp.families.specification import FamilyFacts
+from hipmdp.study.cells.files import cell_paths, packed_paths, read_records
+from hipmdp.study.cells.record import KEY, METRICS, CellRecord, Reference, identical
 from hipmdp.study.setup import PLAIN
-from hipmdp.transfer.methods import METHODS
 
 LONG = 50
 """A cell with more episodes than this is part of a long run (Figure 8)."""
-FACTS = ("family", "method", "variant", "instance", "seed")
+SCORES = ("score", "learning_score", "log_score")
+"""What is computed from the returns of a cell."""
 
 
 @dataclass(frozen=True)
 class Results:
     """The cells that are done."""
 
-    records: list[Record]
+    records: list[CellRecord]
 
     @cached_property
-    def known(self) -> dict[tuple[str, str], Instance]:
-        """The frozen instances met, by family and label; of a family of users' own only the label is needed."""
-        return {(r.facts["family"], r.facts["instance"]): self._instance(r) for r in self.records}
-
-    def _instance(self, record: Record) -> Instance:
-        own = ":" in record.about["settings"]["setup"]["family"]
-        label = record.facts["instance"]
-        return unscored(label) if own else frozen_instance(self.family(record), label)
+    def references(self) -> dict[tuple[str, str], Reference | None]:
+        """What returns are compared with, by family and instance: the best return that any of its cells knows."""
+        found: dict[tuple[str, str], Reference | None] = {}
+        for record in self.records:
+            place, known = (record.key["family"], record.key["instance"]), record.reference
+            before = found.get(place)
+            if before is None or (known is not None and known.best_known > before.best_known):
+                found[place] = known
+        return found
 
     def measure(self, family: str) -> str:
         """What "score" means for a family: "score"; "return" where no best returns are known."""
-        known = [instance for (name, _), instance in self.known.items() if name == family]
-        return "score" if all(instance.is_scored for instance in known) else "return"
+        found = [reference for (name, _), reference in self.references.items() if name == family]
+        return "return" if None in found else "score"
 
-    def family(self, record: Record) -> AbstractFamily:
-        """The family of a cell."""
-        setup = record.about["settings"]["setup"]
-        return make(setup["family"], **dict(setup["options"]))
+    def family_facts(self, family: str) -> FamilyFacts:
+        """What is known of a family."""
+        return self.select(family=family)[0].family_facts
 
-    def names(self, fact: str, **where: Any) -> list[Any]:
-        """All values of a fact among the cells that match, in the order in which they first come."""
-        return list(dict.fromkeys(r.facts[fact] for r in self.select(**where)))
+    def names(self, part: str, **where: Any) -> list[Any]:
+        """All values of a part of the key among the cells that match, in the order in which they first come."""
+        return list(dict.fromkeys(r.key[part] for r in self.select(**where)))
 
-    def select(self, **where: Any) -> list[Record]:
+    def select(self, **where: Any) -> list[CellRecord]:
         """The cells that match."""
-        return [r for r in self.records if all(r.facts[name] == value for name, value in where.items())]
+        return [r for r in self.records if all(r.key[name] == value for name, value in where.items())]
 
     def methods(self, family: str, variant: str = PLAIN) -> list[str]:
-        """The methods whose cells are whole for at least one seed, in our usual order."""
-        present = self.names("method", family=family, variant=variant)
-        ordered = [m for m in METHODS if m in present] + [m for m in present if m not in METHODS]
-        return [m for m in ordered if self.table(family, m, "score", variant).size]
+        """The methods whose cells are complete for at least one seed, in our usual order."""
+        present = in_order(self.names("method", family=family, variant=variant))
+        return [m for m in present if self.table(family, m, "score", variant).size]
 
-    def scores(self, record: Record, column: str = "greedy_return") -> np.ndarray:
-        """(R − R_random) / (R_best_known − R_random) of every episode; R where no best is known."""
-        instance = self.known[record.facts["family"], record.facts["instance"]]
-        if not instance.is_scored:
-            return record.numbers[column]
-        return (record.numbers[column] - instance.random) / (instance.best_known - instance.random)
+    def values(self, record: CellRecord, what: str) -> np.ndarray:
+        """`score`, `learning_score`, `log_score`, or one of the record's metrics, of every episode.
 
-    def log_scores(self, record: Record) -> np.ndarray:
-        """The same of log10 returns: HIV's span powers of ten. NaN where random returns are negative or unknown."""
-        instance = self.known[record.facts["family"], record.facts["instance"]]
-        returns = record.numbers["greedy_return"]
-        if not instance.random > 1:
-            return np.full(len(returns), np.nan)
-        low, high = np.log10(instance.random), np.log10(instance.best_known)
-        return (np.log10(np.maximum(1.0, returns)) - low) / (high - low)
-
-    def values(self, record: Record, what: str) -> np.ndarray:
-        """`score`, `learning_score`, `log_score`, or one of the record's numbers, of every episode."""
-        if what == "score":
-            return self.scores(record)
-        if what == "learning_score":
-            return self.scores(record, "learning_return")
-        return self.log_scores(record) if what == "log_score" else record.numbers[what]
+        Where no best return is known, a score is the return itself.
+        """
+        if what not in SCORES:
+            return record.metrics[what]
+        returns = record.metrics["learning_returns" if what == "learning_score" else "returns"]
+        reference = self.references[record.key["family"], record.key["instance"]]
+        if what == "log_score":
+            return np.full(len(returns), np.nan) if reference is None else reference.log_score(returns)
+        return returns if reference is None else reference.score(returns)
 
     def seeds(self, family: str, method: str, variant: str = PLAIN) -> list[int]:
-        """The seeds with which a method has met every instance that anybody met."""
+        """The seeds for which a method has a cell on every instance that any method has one on."""
         instances = set(self.names("instance", family=family, variant=variant))
-        met: dict[int, set[str]] = {}
+        done: dict[int, set[str]] = {}
         for record in self.select(family=family, method=method, variant=variant):
-            met.setdefault(record.facts["seed"], set()).add(record.facts["instance"])
-        return sorted(seed for seed, mine in met.items() if mine == instances)
+            done.setdefault(record.key["seed"], set()).add(record.key["instance"])
+        return sorted(seed for seed, mine in done.items() if mine == instances)
 
     def incomplete(self, family: str, variant: str = PLAIN) -> dict[str, int]:
         """How many cells of each method are there, but in no table, as their seed lacks other cells."""
         left = {}
         for method in self.names("method", family=family, variant=variant):
-            whole = self.seeds(family, method, variant)
+            complete = self.seeds(family, method, variant)
             cells = self.select(family=family, method=method, variant=variant)
-            left[method] = sum(r.facts["seed"] not in whole for r in cells)
+            left[method] = sum(r.key["seed"] not in complete for r in cells)
         return {method: count for method, count in left.items() if count}
 
     def table(
         self, family: str, method: str, what: str = "score", variant: str = PLAIN, seeds: list[int] | None = None
     ) -> np.ndarray:
-        """(seeds, instances, episodes) of one method, over `seeds`, or all that have met every instance."""
+        """(seeds, instances, episodes) of one method, over `seeds`, or all that are complete."""
         records = self.select(family=family, method=method, variant=variant)
-        found = {(r.facts["seed"], r.facts["instance"]): r for r in records}
+        found = {(r.key["seed"], r.key["instance"]): r for r in records}
         instances = self.names("instance", family=family, variant=variant)
         chosen = self.seeds(family, method, variant) if seeds is None else seeds
         rows = [[self.values(found[seed, instance], what) for instance in instances] for seed in chosen]
@@ -125,49 +113,79 @@ class Results:
 
     def of_length(self, *, long: bool) -> "Results":
         """The cells of long runs, or the others: they are never put into one table."""
-        return Results([r for r in self.records if (len(r.numbers["seconds"]) > LONG) == long])
+        return Results([r for r in self.records if (r.episodes > LONG) == long])
 
     def write(self, directory: Path) -> tuple[Path, Path]:
-        """All rows as results.parquet and results.csv."""
-        columns: dict[str, list[Any]] = {
-            name: [] for name in (*FACTS, "episode", *NUMBERS, "score", "learning_score", "log_score")
-        }
+        """All episodes as results.parquet and results.csv, one row each."""
+        columns: dict[str, list[Any]] = {name: [] for name in (*KEY, "episode", *METRICS, *SCORES)}
         for record in self.records:
-            count = len(record.numbers["greedy_return"])
-            for name in FACTS:
-                columns[name] += [record.facts[name]] * count
-            columns["episode"] += list(range(count))
-            for name in (*NUMBERS, "score", "learning_score", "log_score"):
+            for name in KEY:
+                columns[name] += [record.key[name]] * record.episodes
+            columns["episode"] += list(range(record.episodes))
+            for name in (*METRICS, *SCORES):
                 columns[name] += self.values(record, name).tolist()
         table = pa.table(columns)
         paths = directory / "results.parquet", directory / "results.csv"
-        with whole_file(paths[0]) as temporary:
-            pq.write_table(table, temporary, compression="zstd")
-        with whole_file(paths[1]) as temporary:
+        save_table(paths[0], table)
+        with atomic_write(paths[1]) as temporary:
             pc.write_csv(table, temporary)
         return paths
 
 
+def in_order(methods: list[str]) -> list[str]:
+    """Methods in our usual order, others behind them."""
+    return [m for m in METHODS if m in methods] + [m for m in methods if m not in METHODS]
+
+
 def read_results(*directories: Path) -> Results:
-    """Every cell below the directories of one or several studies."""
-    records = []
-    for directory in directories:
-        if not directory.is_dir():
-            raise ValueError(f"There is no directory {str(directory)!r}: give one that `hipmdp compare` wrote.")
-        paths = sorted((directory / "cells").rglob("*.parquet"), key=_by_number)
-        records += [read_record(path) for path in paths if not path.name.startswith(".")]
+    """Every cell of one or several studies, packed or not. The family of a cell is not made: its facts are stored."""
+    records: list[CellRecord] = []
     seen: set[tuple[Any, ...]] = set()
-    for record in records:
-        name = (*(record.facts[fact] for fact in FACTS), len(record.numbers["seconds"]) > LONG)
-        if name in seen:
-            raise ValueError(f"Two of these studies hold {' '.join(map(str, name[:-1]))}: report them one by one.")
-        seen.add(name)
+    for directory in directories:
+        found = read_study(directory)
+        for record in found:
+            name = (*record.name, record.episodes > LONG)
+            if name in seen:
+                raise ValueError(f"Two of these studies hold {_words(record)}: report them one by one.")
+            seen.add(name)
+        records += found
     if not records:
         raise ValueError(f"There are no finished cells in {', '.join(map(str, directories))}: run `hipmdp compare`.")
     return Results(records)
 
 
-def _by_number(path: Path) -> tuple[Any, ...]:
-    """test2 before test10."""
-    digits = "".join(c if c.isdigit() else " " for c in path.stem).split()
-    return (*path.parent.parts, *(int(d) for d in digits))
+def read_study(directory: Path) -> list[CellRecord]:
+    """The cells of one study, each once; two that differ in the same place are a `ValueError`."""
+    if not directory.is_dir():
+        raise ValueError(f"There is no directory {str(directory)!r}: give one that `hipmdp compare` wrote.")
+    # Cells first: one that is packed meanwhile is in the packed file.
+    loose = [record for path in cell_paths(directory) for record in _read_if_there(path)]
+    packed = [record for path in packed_paths(directory) for record in read_records(path)]
+    found: dict[tuple[Any, ...], CellRecord] = {}
+    for record in [*packed, *loose]:
+        before = found.setdefault(record.name, record)
+        if before is not record and not identical(before, record):
+            raise ValueError(
+                f"Two files of {str(directory)!r} hold {_words(record)} with different content: remove one of them."
+            )
+    return sorted(found.values(), key=_place)
+
+
+def _read_if_there(path: Path) -> list[CellRecord]:
+    try:
+        return read_records(path)
+    except ValueError:
+        if not path.exists():
+            return []
+        raise
+
+
+def _words(record: CellRecord) -> str:
+    return " ".join(map(str, record.name))
+
+
+def _place(record: CellRecord) -> tuple[Any, ...]:
+    """By family, method and variant, test2 before test10, then by seed."""
+    kind, _, number = record.key["instance"].partition(":")
+    place = int(number) if number.isascii() and number.isdigit() else 0
+    return (*record.name[:3], kind, place, number, record.key["seed"])

@@ -9,7 +9,8 @@ import pyarrow.csv as pc
 from rich import box
 from rich.table import Table
 
-from hipmdp.data.files import whole_file
+from hipmdp._files import atomic_write
+from hipmdp._tables import plain_table
 from hipmdp.study.results import Results
 from hipmdp.study.statistics import (
     Estimate,
@@ -24,10 +25,12 @@ REFERENCE = "embedded"
 WHAT = ("score", "log_score", "success", "learning_score")
 SHOWN = (0, 1, 3, 9)
 """Episodes in the printed table."""
+NAMES = ("method", "variant")
+"""Its columns of names."""
 
 
 def summary_rows(results: Results) -> list[dict[str, Any]]:
-    """One row per family, variant, method, quantity and episode, over the seeds that have met every instance."""
+    """One row per family, variant, method, quantity and episode, over the seeds that have a cell on every instance."""
     rows = []
     for family in results.names("family"):
         for variant in results.names("variant", family=family):
@@ -59,8 +62,8 @@ def _rows_of(results: Results, family: str, variant: str, method: str, what: str
     return rows
 
 
-def _columns(name: str, told: Any) -> dict[str, float]:
-    return {name: told.value, f"{name}_low": told.low, f"{name}_high": told.high}
+def _columns(name: str, found: Estimate) -> dict[str, float]:
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 def write_summary(results: Results, directory: Path) -> Path:
@@ -69,7 +72,7 @@ def write_summary(results: Results, directory: Path) -> Path:
     names = list(dict.fromkeys(name for row in rows for name in row))
     table = pa.table({name: pa.array([row.get(name) for row in rows], from_pandas=True) for name in names})
     path = directory / "summary.csv"
-    with whole_file(path) as temporary:
+    with atomic_write(path) as temporary:
         pc.write_csv(table, temporary)
     return path
 
@@ -78,32 +81,29 @@ def summary_table(results: Results, family: str) -> Table:
     """Mean scores (returns, where no best one is known) of greedy episodes after some episodes, for reading."""
     measure = results.measure(family)
     title = f"{family}: {measure} after so many episodes, mean and 95 % interval"
-    table = Table(title=title, caption=_caption(results, family), box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("method", no_wrap=True)
     several = len(results.names("variant", family=family)) > 1
-    if several:
-        table.add_column("variant", no_wrap=True)
-    length = max(len(r.numbers["seconds"]) for r in results.select(family=family))
+    length = max(record.episodes for record in results.select(family=family))
     shown = [e for e in SHOWN if e < length]
-    for episode in shown:
-        table.add_column(str(episode + 1), justify="right")
-    table.add_column("success", justify="right")
-    table.add_column("s", justify="right")
+    columns = [*NAMES[: 1 + several], *(str(episode + 1) for episode in shown), "success", "s"]
+    rows = []
     for variant in results.names("variant", family=family):
         for method in results.methods(family, variant):
             scores = results.table(family, method, "score", variant)
             success = results.table(family, method, "success", variant)[..., -1].mean()
             seconds = np.median(results.table(family, method, "seconds", variant).sum(axis=-1))
-            told = [estimate(mean, scores[..., episode]) for episode in shown]
-            cells = [_cell(t, ".2f" if measure == "score" else ".4g") for t in told]
+            estimates = [estimate(mean, scores[..., episode]) for episode in shown]
+            cells = [_cell(e, ".2f" if measure == "score" else ".4g") for e in estimates]
             names = [method, variant] if several else [method]
-            table.add_row(*names, *cells, f"{success:.0%}", f"{seconds:.0f}")
-    return table
+            rows.append([*names, *cells, f"{success:.0%}", f"{seconds:.0f}"])
+    return plain_table(
+        title, columns, rows, caption=_caption(results, family), left=NAMES, no_wrap=NAMES, box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )  # fmt: skip
 
 
-def _cell(told: Estimate, digits: str) -> str:
-    value, low, high = (format(v, digits) for v in (told.value, told.low, told.high))
-    return value if np.isnan(told.low) else f"{value}\n{low}…{high}"
+def _cell(found: Estimate, digits: str) -> str:
+    value, low, high = (format(v, digits) for v in (found.value, found.low, found.high))
+    return value if np.isnan(found.low) else f"{value}\n{low}…{high}"
 
 
 def _caption(results: Results, family: str) -> str:
@@ -115,4 +115,5 @@ def _caption(results: Results, family: str) -> str:
     left = [f"{m} {n}" for variant in variants for m, n in results.incomplete(family, variant).items()]
     missing = f" Left out, as their seeds lack cells: {', '.join(left)}." if left else ""
     scale = " Score 1: the best return known, 0: random." if results.measure(family) == "score" else ""
-    return f"{runs}.{missing}{scale} success: at the end; s: seconds per cell"
+    success = results.family_facts(family).success
+    return f"{runs}.{missing}{scale} success: {success}, at the end; s: seconds per cell"

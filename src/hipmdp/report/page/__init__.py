@@ -1,4 +1,4 @@
-"""One self-contained page to look at: the stored results as JSON, and a hand-written script that draws them."""
+"""One self-contained page: the stored results as JSON, and a hand-written script that draws them."""
 
 from hipmdp.report.page.write import write_page
 

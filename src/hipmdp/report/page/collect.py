@@ -9,6 +9,7 @@ import matplotlib
 import numpy as np
 from matplotlib.colors import to_hex
 
+from hipmdp.adaptation.methods import METHODS
 from hipmdp.families import FAMILIES
 from hipmdp.families.drawing import BLUE, GREEN, INK, ORANGE, PURPLE, RED, SKY
 from hipmdp.families.grid import BOUND
@@ -16,10 +17,9 @@ from hipmdp.report.page.curves import ERROR, Family, groups, summary
 from hipmdp.report.page.latents import latent_maps
 from hipmdp.report.page.scenes import scene
 from hipmdp.report.style import METHOD_STYLES
-from hipmdp.study.extras import read_extras
-from hipmdp.study.record import NUMBERS, Record
+from hipmdp.study.cells.record import METRICS, CellRecord
+from hipmdp.study.paper_figures.extras import read_extras
 from hipmdp.study.results import Results, read_results
-from hipmdp.transfer.methods import METHODS
 
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY)
 """For what has no colour of its own: variants, and methods of the user's."""
@@ -38,20 +38,20 @@ def page_data(directories: list[Path]) -> dict[str, Any]:
         "palette": PALETTE,
         "scale": [to_hex(colour) for colour in scale],
         "families": [_family(name, everything) for name in sorted(everything.names("family"), key=_place)],
-        "uncertainty": [_uncertainty(told) for told in read_extras(directories, "uncertainty")],
+        "uncertainty": [_uncertainty(measured) for measured in read_extras(directories, "uncertainty")],
     }
 
 
 def _family(name: str, everything: Results) -> dict[str, Any]:
-    records = sorted(everything.select(family=name), key=lambda record: _place(record.facts["method"]))
+    records = sorted(everything.select(family=name), key=lambda record: _place(record.key["method"]))
     family = Family(name, Results(records))
     runs: dict[str, int] = {}
-    looks = scene(family.results, records[0])
-    cells = [_cell(family, record, looks["parameters"], runs) for record in records]
+    drawn = scene(records[0])
+    cells = [_cell(family, record, drawn["parameters"], runs) for record in records]
     return {
         "name": name,
-        "scene": looks,
-        "measures": family.measures | {ERROR: "error of the model"},
+        "scene": drawn,
+        "measures": family.measures | {ERROR: "error of the model on each episode, before it is tuned on it"},
         "groups": groups(family),
         "summary": summary(family),
         "latents": latent_maps(records),
@@ -61,32 +61,31 @@ def _family(name: str, everything: Results) -> dict[str, Any]:
 
 
 def _place(name: str) -> int:
-    """Families and methods in our usual order, what is the user's own behind them."""
+    """Families and methods in our usual order, a user's own behind them."""
     known = [*FAMILIES, *METHODS]
     base = name.partition("-")[0]
     return known.index(base) if base in known else len(known)
 
 
-def _cell(family: Family, record: Record, parameters: list[str], runs: dict[str, int]) -> dict[str, Any]:
+def _cell(family: Family, record: CellRecord, parameters: list[str], runs: dict[str, int]) -> dict[str, Any]:
     """One cell; what it shares with others (settings, versions) is kept once in `runs`."""
-    theta = record.about.get("theta") or {}
-    about = json.dumps({name: record.about.get(name, {}) for name in ("settings", "versions")})
+    shared = json.dumps({name: record.metadata.get(name, {}) for name in ("settings", "versions")})
     return {
-        **{name: record.facts[name] for name in ("method", "variant", "instance", "seed")},
-        "theta": [theta.get(name) for name in parameters],
-        "run": runs.setdefault(about, len(runs)),
-        "report": record.about.get("report", {}),
-        "peak_gb": record.about.get("peak_gb"),
-        "numbers": {
+        **{name: record.key[name] for name in ("method", "variant", "instance", "seed")},
+        "theta": [record.theta.get(name) for name in parameters],
+        "run": runs.setdefault(shared, len(runs)),
+        "report": record.metadata.get("model_metrics", record.metadata.get("report", {})),
+        "peak_gb": record.metadata.get("peak_gb"),
+        "metrics": {
             name: family.results.values(record, name)
-            for name in dict.fromkeys((*NUMBERS, *family.measures))
+            for name in dict.fromkeys((*METRICS, *family.measures))
         },
         "states": record.states.T,
         "actions": record.actions,
     }  # fmt: skip
 
 
-def _uncertainty(told: dict[str, Any]) -> dict[str, Any]:
+def _uncertainty(measured: dict[str, Any]) -> dict[str, Any]:
     """The two maps of Figure 1; `variance[i][j]` is at x_i, y_j."""
     kept = ("seed", "ratio_of_medians", "cells_seen", "cells_unseen", "variance", "red", "blue")
-    return {"bound": BOUND} | {name: told.get(name) for name in kept}
+    return {"bound": BOUND} | {name: measured.get(name) for name in kept}

@@ -1,6 +1,5 @@
 """The learning curves of a family, as groups of series that may stand in one chart, and the table of its scores."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from hipmdp.report.curves import SMOOTH
-from hipmdp.study.results import Results
+from hipmdp.study.results import Results, in_order
 from hipmdp.study.setup import PLAIN
 from hipmdp.study.statistics import estimate, mean
 from hipmdp.study.summary import SHOWN
-from hipmdp.transfer.methods import METHODS
 
 SCORES = {
     "score": "score of the greedy policy",
@@ -22,11 +20,11 @@ SCORES = {
 }
 """What a chart may show of a family with frozen instances. Score 1: the best return known, 0: random."""
 RETURNS = {
-    "greedy_return": "return of the greedy policy",
+    "returns": "return of the greedy policy",
     "success": "success of the greedy policy",
-    "learning_return": "return of the learning episode",
+    "learning_returns": "return of the learning episode",
 }
-"""The same for any other family: nobody knows what the best return would be."""
+"""The same for a family whose best returns are not known."""
 ERROR = "model_error"
 
 
@@ -40,13 +38,8 @@ class Family:
     @cached_property
     def measures(self) -> dict[str, str]:
         """`SCORES` where the returns can be scored, otherwise `RETURNS`."""
-        try:
-            known = self.results.known
-        except (ValueError, KeyError, TypeError):
-            # Somebody's own family, or instances that do not come from a frozen set.
-            return RETURNS
-        scored = known and not any(math.isnan(instance.best_known) for instance in known.values())
-        return SCORES if scored else RETURNS
+        kinds = SCORES if self.results.measure(self.name) == "score" else RETURNS
+        return kinds | {"success": f"{kinds['success']}: {self.results.family_facts(self.name).success}"}
 
     @property
     def main_measure(self) -> str:
@@ -74,37 +67,37 @@ def summary(family: Family) -> dict[str, Any]:
     """After some episodes: mean and 95 % interval of the main measure, by method, as `hipmdp report` prints it."""
     short = family.short()
     rows = []
-    length = max((len(r.numbers["seconds"]) for r in short.results.records), default=0)
+    length = max((record.episodes for record in short.results.records), default=0)
     shown = [episode for episode in SHOWN if episode < length]
-    for method, variant in _whole(short, short.results.names("variant")):
-        table = short.results.table(family.name, method, short.main_measure, variant)
+    for method, variant in _complete(short, short.results.names("variant")):
+        table = short.results.table(family.name, method, family.main_measure, variant)
         seconds = short.results.table(family.name, method, "seconds", variant).sum(axis=-1)
-        told = [estimate(mean, table[..., e]) if e < table.shape[-1] else None for e in shown]
+        found = [estimate(mean, table[..., e]) if e < table.shape[-1] else None for e in shown]
         rows.append(
             {
                 "method": method,
                 "variant": variant,
                 "seeds": table.shape[0],
                 "instances": table.shape[1],
-                "values": [t and [t.value, t.low, t.high] for t in told],
+                "values": [e and [e.value, e.low, e.high] for e in found],
                 "success": short.results.table(family.name, method, "success", variant)[..., -1].mean(),
                 "seconds": np.median(seconds),
             }
         )
-    return {"measure": short.main_measure, "after": [e + 1 for e in shown], "rows": rows}
+    return {"measure": family.main_measure, "after": [e + 1 for e in shown], "rows": rows}
 
 
 def _ablations(family: Family) -> dict[str, Any]:
-    """Variants beside the plain one, over the cells that all variants of that method have met."""
+    """Variants beside the plain one, over the instances and seeds that all variants of that method have."""
     records = []
     variants = [variant for variant in family.results.names("variant") if variant != PLAIN]
     for method in dict.fromkeys(m for v in variants for m in family.results.names("method", variant=v)):
         mine = family.results.select(method=method)
-        met: dict[str, set[tuple[str, int]]] = {}
+        done: dict[str, set[tuple[str, int]]] = {}
         for record in mine:
-            met.setdefault(record.facts["variant"], set()).add((record.facts["instance"], record.facts["seed"]))
-        shared = set.intersection(*met.values())
-        records += [r for r in mine if (r.facts["instance"], r.facts["seed"]) in shared]
+            done.setdefault(record.key["variant"], set()).add((record.key["instance"], record.key["seed"]))
+        shared = set.intersection(*done.values())
+        records += [r for r in mine if (r.key["instance"], r.key["seed"]) in shared]
     ablated = Family(family.name, Results(records))
     return _group("ablations", ablated, ablated.results.names("variant"))
 
@@ -118,7 +111,7 @@ def _group(name: str, family: Family, variants: list[str], smooth: int = 1) -> d
     return {
         "name": name,
         "smooth": smooth,
-        "series": [_series(family, method, variant, smooth) for method, variant in _whole(family, variants)],
+        "series": [_series(family, method, variant, smooth) for method, variant in _complete(family, variants)],
         "left_out": left,
     }
 
@@ -141,21 +134,20 @@ def _curve(table: np.ndarray, smooth: int) -> dict[str, Any]:
     if smooth > 1:
         windows = np.lib.stride_tricks.sliding_window_view(table, min(smooth, table.shape[-1]), axis=-1)
         table = windows.mean(axis=-1)
-    told = [estimate(mean, table[..., episode]) for episode in range(table.shape[-1])]
+    found = [estimate(mean, table[..., episode]) for episode in range(table.shape[-1])]
     return {
         "first": smooth,
-        "mean": [t.value for t in told],
-        "low": [t.low for t in told],
-        "high": [t.high for t in told],
+        "mean": [e.value for e in found],
+        "low": [e.low for e in found],
+        "high": [e.high for e in found],
     }
 
 
-def _whole(family: Family, variants: list[str]) -> list[tuple[str, str]]:
-    """Methods and variants that have a seed in which they met every instance, in our usual order."""
+def _complete(family: Family, variants: list[str]) -> list[tuple[str, str]]:
+    """Methods and variants that have a seed with a cell on every instance, in our usual order."""
     found = []
     for variant in variants:
-        present = family.results.names("method", variant=variant)
-        ordered = [m for m in METHODS if m in present] + [m for m in present if m not in METHODS]
+        ordered = in_order(family.results.names("method", variant=variant))
         found += [(m, variant) for m in ordered if family.results.seeds(family.name, m, variant)]
     return found
 

@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from hipmdp.study.record import Record
+from hipmdp.study.cells.record import CellRecord
 
 
-def latent_maps(records: list[Record]) -> list[dict[str, Any]]:
+def latent_maps(records: list[CellRecord]) -> list[dict[str, Any]]:
     """One map per method, variant and seed: every seed trains its own model, whose latents have axes of their own."""
     found: dict[tuple[Any, ...], list[int]] = {}
     for position, record in enumerate(records):
         latent = record.latents[-1] if record.latents else None
         if latent is not None and np.size(latent) and np.isfinite(latent).all():
-            facts = record.facts
-            key = (facts["method"], facts["variant"], facts["seed"], len(record.numbers["seconds"]), len(latent))
+            _, method, variant, _, seed = record.name
+            key = (method, variant, seed, record.episodes, len(latent))
             found.setdefault(key, []).append(position)
     maps = []
     for (method, variant, seed, episodes, size), cells in found.items():

@@ -1,61 +1,49 @@
-"""What the player must know of a family to draw it: constants and names that are not in its results."""
+"""What the player must know of a family to draw it, by the kind of picture that its cells name."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hipmdp.families.acrobot import TIME_STEP, Acrobot
+from hipmdp.families.acrobot import TIME_STEP
 from hipmdp.families.drawing import CLASS_COLOURS, DRUG_BANDS, GREEN, MARKERS
-from hipmdp.families.family import AbstractFamily
 from hipmdp.families.grid import BOUND, START_HIGH, START_LOW, Grid
-from hipmdp.families.hiv import HEALTHY_E, HIV
+from hipmdp.families.hiv import HEALTHY_E
 from hipmdp.families.hiv_equations import DAYS_PER_STEP
-from hipmdp.report.measured import PARAMETERS
-from hipmdp.study.record import Record
-from hipmdp.study.results import Results
+from hipmdp.families.specification import FamilyFacts
+from hipmdp.report.pictures import CHART, picture_kind
+from hipmdp.study.cells.record import CellRecord
 
 ARROWS = 10
 """Arrows of wind along one side of the map."""
 
 
-def scene(results: Results, record: Record) -> dict[str, Any]:
+def scene(record: CellRecord) -> dict[str, Any]:
     """How the family of a cell is drawn: its `kind`, its names, and what that kind needs."""
-    try:
-        family: AbstractFamily | None = results.family(record)
-    except (ValueError, KeyError, TypeError):
-        # Somebody's own family, which this process does not have: the numbers can still be shown.
-        family = None
-    names = _names(family, record)
-    if isinstance(family, Grid):
-        return names | _grid(family)
-    if isinstance(family, Acrobot):
-        return names | {"kind": "acrobot", "seconds": TIME_STEP}
-    if isinstance(family, HIV):
-        return names | _hiv(family)
-    return names | {"kind": "chart"}
-
-
-def _names(family: AbstractFamily | None, record: Record) -> dict[str, Any]:
-    """State, action and parameter names; without the family: numbers."""
-    size = record.states.shape[-1] if record.states.ndim == 2 else 1
-    if family is not None and family.specification.state_size == size:
-        specification = family.specification
-        states, actions = list(specification.state_names), list(specification.action_names)
-    else:
-        states = [f"state {i + 1}" for i in range(size)]
-        actions = [str(i) for i in range(int(record.actions.max(initial=0)) + 1)]
-    meanings = {name: told[1] for name, told in PARAMETERS.items()} if isinstance(family, HIV) else {}
-    return {
-        "states": states,
-        "actions": actions,
-        "parameters": list(record.about.get("theta") or {}),
-        "meanings": meanings,
+    facts = record.family_facts
+    kind = picture_kind(record)
+    names: dict[str, Any] = {
+        "kind": kind,
+        "states": facts.states,
+        "actions": facts.actions,
+        "parameters": list(record.theta),
+        "meanings": {parameter.name: parameter.meaning for parameter in facts.parameters if parameter.meaning},
     }
+    return names | SCENES[kind](facts)
 
 
-def _grid(family: Grid) -> dict[str, Any]:
+def _chart(facts: FamilyFacts) -> dict[str, Any]:
+    return {}
+
+
+def _acrobot(facts: FamilyFacts) -> dict[str, Any]:
+    return {"seconds": TIME_STEP}
+
+
+def _grid(facts: FamilyFacts) -> dict[str, Any]:
+    family = Grid(**facts.options)
     ticks = np.linspace(-0.9 * BOUND, 0.9 * BOUND, ARROWS)
     points = jnp.asarray(np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2), jnp.float32)
     classes = []
@@ -68,16 +56,15 @@ def _grid(family: Grid) -> dict[str, Any]:
         # The wind is what opposite actions have in common.
         wind = np.concatenate([np.asarray(points), (west + east) / 2], axis=1)
         wall = [[0, 0], [0, BOUND]] if label else [[0, 0], [BOUND, 0]]
-        told = f"class {label}, wind blows {'South' if label else 'West'}"
-        classes.append({"told": told, "colour": colour, "wall": wall, "wind": wind})
-    return {"kind": "grid", "bound": BOUND, "start": [START_LOW, START_HIGH], "goal": GREEN, "classes": classes}
+        caption = f"class {label}, wind blows {'South' if label else 'West'}"
+        classes.append({"caption": caption, "colour": colour, "wall": wall, "wind": wind})
+    return {"bound": BOUND, "start": [START_LOW, START_HIGH], "goal": GREEN, "classes": classes}
 
 
-def _hiv(family: HIV) -> dict[str, Any]:
+def _hiv(facts: FamilyFacts) -> dict[str, Any]:
     return {
-        "kind": "hiv",
         "days": DAYS_PER_STEP,
-        "last_day": family.horizon * DAYS_PER_STEP,
+        "last_day": facts.horizon * DAYS_PER_STEP,
         "healthy": float(np.log10(HEALTHY_E)),
         "healthy_colour": GREEN,
         "markers": [{"name": name, "colour": colour} for name, colour in MARKERS],
@@ -87,3 +74,12 @@ def _hiv(family: HIV) -> dict[str, Any]:
             for action in (1, 2)
         ],
     }
+
+
+SCENES: dict[str, Callable[[FamilyFacts], dict[str, Any]]] = {
+    "grid": _grid,
+    "acrobot": _acrobot,
+    "hiv": _hiv,
+    CHART: _chart,
+}
+"""By the kind of picture: the constants that it needs."""

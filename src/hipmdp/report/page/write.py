@@ -6,7 +6,7 @@ import re
 from importlib import resources
 from pathlib import Path
 
-from hipmdp.data.files import output_directory, whole_file
+from hipmdp._files import atomic_write, output_directory
 from hipmdp.report.page.collect import page_data
 from hipmdp.report.page.plain import script_json
 
@@ -27,7 +27,7 @@ def write_page(directories: list[Path], out: Path) -> Path:
     """
     text = page(script_json(page_data(directories)))
     output_directory(out.parent)
-    with whole_file(out) as temporary:
+    with atomic_write(out) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
     return out
 

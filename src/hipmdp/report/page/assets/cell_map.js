@@ -1,6 +1,6 @@
 // A square map of cells that is read with pointer or keyboard.
 
-/** An empty map in `host`; `paint` draws its contents, `point` is told where the reader is. */
+/** An empty map in `host`; `paint` draws its contents, `point` is called with the place of the pointer. */
 function cellMap(host, name, paint, point) {
   const svg = shape("svg", { tabindex: 0, role: "img", "aria-label": name });
   host.classList.add("chart");
@@ -75,8 +75,8 @@ function cellMap(host, name, paint, point) {
   });
   return {
     mark,
-    show(told) {
-      measured = told;
+    show(maps) {
+      measured = maps;
       at = null;
       draw();
     },

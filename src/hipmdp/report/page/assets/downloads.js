@@ -30,12 +30,12 @@ function curveRows(data) {
 }
 
 function episodeRows(data) {
-  const names = [...new Set(data.families.flatMap((family) => Object.keys(family.cells[0].numbers)))];
+  const names = [...new Set(data.families.flatMap((family) => Object.keys(family.cells[0].metrics)))];
   const rows = [["family", "method", "variant", "instance", "seed", "after_episodes", ...names]];
   for (const family of data.families)
     for (const cell of family.cells) {
-      cell.numbers.seconds.forEach((_, i) => {
-        const values = names.map((name) => cell.numbers[name]?.[i]);
+      cell.metrics.seconds.forEach((_, i) => {
+        const values = names.map((name) => cell.metrics[name]?.[i]);
         rows.push([family.name, cell.method, cell.variant, cell.instance, cell.seed, i + 1, ...values]);
       });
     }

@@ -29,7 +29,7 @@ function offer(select, names) {
 }
 
 /** A number for reading: three significant digits, or as many as asked. */
-function told(value, digits = 3) {
+function shortNumber(value, digits = 3) {
   if (value === null || value === undefined) return "–";
   if (typeof value !== "number") return String(value);
   if (value === 0) return "0";
@@ -71,7 +71,7 @@ function table(heads, rows, numeric = []) {
   return made;
 }
 
-/** Say something to people who listen to the page. */
+/** Announce a text to screen readers. */
 function say(text) {
   byId("live").textContent = text;
 }

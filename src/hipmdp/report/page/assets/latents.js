@@ -37,7 +37,7 @@ function latentsSection(data) {
     const parameter = family.offeredParameters[Number(byId("latents-parameter").value)];
     const [low, high] = extent(maps.flatMap((map) => map.cells.map((cell) => family.cells[cell].theta[parameter?.i])));
     byId("latents-scale").replaceChildren(
-      ...(parameter ? [element("strong", {}, parameter.name), ...shadeBar(data.scale, told(low), told(high))] : []),
+      ...(parameter ? [element("strong", {}, parameter.name), ...shadeBar(data.scale, shortNumber(low), shortNumber(high))] : []),
     );
     const reach = Math.max(...maps.flatMap((map) => map.places.flat().map(Math.abs)), 1e-9) * 1.15;
     byId("latents-maps").replaceChildren(...maps.map((map) => panel(map, parameter, [low, high], reach)));
@@ -111,7 +111,7 @@ function latentsSection(data) {
       });
       const cell = i === null ? null : family.cells[map.cells[i]];
       readout.textContent = cell
-        ? `${cell.instance}: ${parameter ? `${parameter.name} ${told(values[i])}` : ""}`
+        ? `${cell.instance}: ${parameter ? `${parameter.name} ${shortNumber(values[i])}` : ""}`
         : correlation(map, parameter);
       if (aloud && cell) say(readout.textContent);
     }

@@ -80,7 +80,7 @@ function learningSection(data) {
     if (missing.length) parts.push(`Not measured for ${missing.join(", ")}.`);
     const cells = Object.entries(left).map(([name, n]) => `${name} (${n})`);
     if (cells.length)
-      parts.push(`Cells left out, as their seeds have not met every instance yet: ${cells.join(", ")}.`);
+      parts.push(`Cells left out, as their seeds lack a cell on another instance: ${cells.join(", ")}.`);
     return parts.join(" ");
   }
 

@@ -1,22 +1,22 @@
 // A chart of means with 95 % intervals over whole numbers (episodes), to be read with pointer or keyboard.
 
-/** An empty chart in `host`. `show(lines, look)` fills it; a line is {name, style, first, mean, low, high}. */
+/** An empty chart in `host`. `show(lines, options)` fills it; a line is {name, style, first, mean, low, high}. */
 function lineChart(host, name) {
   const svg = shape("svg", { tabindex: 0, role: "img", "aria-label": name });
   const tip = element("div", { class: "tip", hidden: true });
   host.classList.add("chart");
   host.append(svg, tip);
   let lines = [],
-    look = {},
+    options = {},
     view = null,
     at = null;
 
   const draw = keepDrawn(host, (width) => {
-    view = chartView(lines, look, width);
+    view = chartView(lines, options, width);
     svg.setAttribute("viewBox", `0 0 ${width} ${view.height}`);
     svg.setAttribute("height", view.height);
     svg.replaceChildren();
-    drawAxes(svg, view.box, view.x, view.y, { xName: look.xName, yName: look.yName, xTicks: view.xTicks });
+    drawAxes(svg, view.box, view.x, view.y, { xName: options.xName, yName: options.yName, xTicks: view.xTicks });
     const inside = clipped(svg, view.box);
     lines.forEach((line) => drawBand(inside, line, view));
     // The last is on top: embedded comes first in every list.
@@ -33,7 +33,7 @@ function lineChart(host, name) {
   function point(where, aloud) {
     at = where;
     const cursor = svg.querySelector(".cursor");
-    const rows = where === null ? [] : readAt(lines, where, look.share);
+    const rows = where === null ? [] : readAt(lines, where, options.share);
     tip.hidden = rows.length === 0;
     cursor?.setAttribute("visibility", tip.hidden ? "hidden" : "visible");
     if (tip.hidden) return;
@@ -73,9 +73,9 @@ function lineChart(host, name) {
   }
 
   return {
-    show(newLines, newLook) {
+    show(newLines, newOptions) {
       lines = newLines;
-      look = newLook;
+      options = newOptions;
       at = null;
       draw();
     },
@@ -93,22 +93,22 @@ function placeTip(tip, pixel, view) {
 }
 
 /** Scales and places for these lines at this width. */
-function chartView(lines, look, width) {
+function chartView(lines, options, width) {
   const height = Math.round(Math.min(340, Math.max(230, width * 0.62)));
   const box = { left: 50, top: 26, right: width - 12, bottom: height - 42 };
   const first = Math.min(...lines.map((line) => line.first), Infinity);
   const last = Math.max(...lines.map((line) => line.first + line.mean.length - 1), -Infinity);
   const ends = lines.length ? [first, last] : [1, 10];
   const values = lines.flatMap((line) => [...line.mean, ...line.low, ...line.high]);
-  let domain = extent(look.log ? values.filter((value) => value > 0) : values);
-  if (look.log) domain = [domain[0] / 1.15, domain[1] * 1.15];
+  let domain = extent(options.log ? values.filter((value) => value > 0) : values);
+  if (options.log) domain = [domain[0] / 1.15, domain[1] * 1.15];
   // Far below random there is nothing to tell apart.
-  else if (look.share)
+  else if (options.share)
     domain = [Math.max(-0.5, Math.min(0.9, domain[0] - 0.06)), Math.max(1.06, Math.min(1.5, domain[1] + 0.03))];
   else domain = airy(domain);
   const air = (ends[1] - ends[0] || 1) * 0.02;
   const x = linearScale([ends[0] - air, ends[1] + air], [box.left, box.right]);
-  const y = (look.log ? logScale : linearScale)(domain, [box.bottom, box.top]);
+  const y = (options.log ? logScale : linearScale)(domain, [box.bottom, box.top]);
   const wanted = Math.max(2, Math.round((box.right - box.left) / 50));
   const xTicks = [...new Set([ends[0], ...niceTicks(ends[0], ends[1], wanted)])].filter(Number.isInteger);
   // The first episode is always named; its neighbour makes room where they would touch.
@@ -150,7 +150,7 @@ function drawLine(group, line, view) {
 
 /** What each line says at an episode, the largest first. */
 function readAt(lines, episode, share) {
-  const write = share ? score : told;
+  const write = share ? score : shortNumber;
   const rows = [];
   for (const { name, style, first, mean, low, high } of lines) {
     const i = episode - first;

@@ -12,7 +12,7 @@ function start() {
   ];
   downloadsSection(data);
   const cells = data.families.reduce((sum, family) => sum + family.cells.length, 0);
-  byId("told").textContent = `${data.studies.join(", ")}: ${count(cells, "cell")} · written by hipmdp ${data.version}`;
+  byId("study-line").textContent = `${data.studies.join(", ")}: ${count(cells, "cell")} · written by hipmdp ${data.version}`;
   const show = (family) => sections.forEach((section) => section.show(family));
   const choices = data.families.map((family, i) => {
     const radio = element("input", { type: "radio", name: "family", checked: i === 0 });

@@ -59,11 +59,11 @@ function playerSection(data) {
     pause();
     step = 0;
     slider.max = String(cell.actions.length);
-    byId("player-told").textContent = `${cell.instance}: ${stage.caption}. ${outcome(cell)}`;
+    byId("player-caption").textContent = `${cell.instance}: ${stage.caption}. ${outcome(cell)}`;
     const rows = family.scene.parameters.map((name, i) => [
       name,
       family.scene.meanings[name] ?? "",
-      told(cell.theta[i], 5),
+      shortNumber(cell.theta[i], 5),
     ]);
     byId("player-theta").replaceChildren(
       table(
@@ -83,7 +83,7 @@ function playerSection(data) {
     const action = step > 0 ? (family.scene.actions[cell.actions[step - 1]] ?? cell.actions[step - 1]) : null;
     const place = `step ${step} of ${cell.actions.length}`,
       time = stage.time(step);
-    const values = cell.states.map((values, k) => `${family.scene.states[k] ?? k} ${told(values[step])}`);
+    const values = cell.states.map((values, k) => `${family.scene.states[k] ?? k} ${shortNumber(values[step])}`);
     byId("player-readout").textContent = [place, time, action === null ? "start" : `action ${action}`, ...values]
       .filter(Boolean)
       .join(" · ");
@@ -103,7 +103,7 @@ function playerSection(data) {
     let last = performance.now();
     const tick = (now) => {
       const each = 1000 / Number(byId("player-speed").value);
-      // A page that was in the background goes on where it was.
+      // After a time in the background the episode continues where it was.
       if (now - last > 1000) last = now - each;
       const due = Math.floor((now - last) / each);
       last += due * each;
@@ -146,14 +146,14 @@ function playerSection(data) {
 function cellKind(cell) {
   const parts = [cell.method.replaceAll("_", "-")];
   if (cell.variant !== "plain") parts.push(cell.variant);
-  if (cell.numbers.seconds.length > 50) parts.push("long run");
+  if (cell.metrics.seconds.length > 50) parts.push("long run");
   return parts.join(", ");
 }
 
 /** How well the policy does that is shown. */
 function outcome(cell) {
-  const last = (name) => cell.numbers[name]?.at(-1) ?? null;
-  const value = last("score") === null ? `return ${told(last("greedy_return"))}` : `score ${score(last("score"))}`;
+  const last = (name) => cell.metrics[name]?.at(-1) ?? null;
+  const value = last("score") === null ? `return ${shortNumber(last("returns"))}` : `score ${score(last("score"))}`;
   const success = `success ${Math.round(100 * (last("success") ?? 0))} %`;
-  return `Policy after ${count(cell.numbers.seconds.length, "episode")}: ${value}, ${success}.`;
+  return `Policy after ${count(cell.metrics.seconds.length, "episode")}: ${value}, ${success}.`;
 }

@@ -30,7 +30,7 @@ function runsSection() {
     const setup = run.settings.setup ?? {};
     const facts = Object.entries(run.versions).map(([name, version]) => [name, version]);
     if (setup.preset) facts.unshift(["preset", setup.preset]);
-    if (mine.some((cell) => cell.peak_gb)) facts.push(["largest memory", `${told(memory[1])} GB`]);
+    if (mine.some((cell) => cell.peak_gb)) facts.push(["largest memory", `${shortNumber(memory[1])} GB`]);
     byId("versions").replaceChildren(
       table(
         null,

@@ -19,7 +19,7 @@ function linearScale([low, high], [from, to]) {
   const scale = (value) => from + ((value - low) / span) * (to - from);
   scale.domain = [low, high];
   scale.ticks = (count) => niceTicks(low, high, count);
-  scale.label = (tick) => told(tick, 6);
+  scale.label = (tick) => shortNumber(tick, 6);
   return scale;
 }
 
@@ -39,7 +39,7 @@ function logScale([low, high], [from, to]) {
     for (let power = first - 1; power <= last + 1; power++) for (const m of [1, 2, 5]) all.push(m * 10 ** power);
     return all.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
   };
-  scale.label = (tick) => told(Number(tick.toPrecision(3)));
+  scale.label = (tick) => shortNumber(Number(tick.toPrecision(3)));
   return scale;
 }
 

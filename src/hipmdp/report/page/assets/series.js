@@ -16,7 +16,7 @@ function styleOf(data, series, position) {
   };
 }
 
-/** A short piece of line with its marker, for legends. */
+/** A short line with its marker, for legends. */
 function swatch(style) {
   const svg = shape("svg", { width: 26, height: 14, "aria-hidden": "true" });
   svg.append(

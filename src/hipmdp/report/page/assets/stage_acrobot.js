@@ -7,7 +7,7 @@ function acrobotStage(scene, cell, data) {
   const [l1, l2, m1, m2] = ["l1", "l2", "m1", "m2"].map(parameter);
   const [blue, orange, green, , red, sky] = data.palette;
   return {
-    caption: `l1 ${told(l1)}, l2 ${told(l2)}, m1 ${told(m1)}, m2 ${told(m2)}`,
+    caption: `l1 ${shortNumber(l1)}, l2 ${shortNumber(l2)}, m1 ${shortNumber(m1)}, m2 ${shortNumber(m2)}`,
     prepare(svg, width) {
       const side = Math.min(width, 440),
         reach = (l1 + l2) * 1.12,

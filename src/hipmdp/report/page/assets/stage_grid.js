@@ -4,7 +4,7 @@
 function gridStage(scene, cell) {
   const kind = scene.classes[Math.round(cell.theta[0])] ?? scene.classes[0];
   return {
-    caption: kind.told,
+    caption: kind.caption,
     prepare(svg, width) {
       const side = Math.min(width - 64, 440),
         left = Math.round((width - side) / 2) + 12;

@@ -12,7 +12,7 @@ function patientStage(scene, cell) {
       const low = Math.min(-1, Math.floor(extent(cell.states.flat())[0]));
       const x = linearScale([0, Math.max(scene.last_day, day(steps - 1))], [box.left, box.right]);
       const y = linearScale([low, Math.max(7, extent(cell.states.flat())[1])], [box.bottom, box.top]);
-      y.label = (tick) => (tick > 3 || tick < -2 ? `1e${tick}`.replace("-", "−") : told(10 ** tick, 1));
+      y.label = (tick) => (tick > 3 || tick < -2 ? `1e${tick}`.replace("-", "−") : shortNumber(10 ** tick, 1));
       y.ticks = (count) => niceTicks(...y.domain, count).filter(Number.isInteger);
       setSize(svg, width, height + strip + 36);
       drawAxes(svg, { ...box }, x, y, {});
@@ -77,7 +77,7 @@ function patientStage(scene, cell) {
         );
         legend.replaceChildren(
           ...scene.markers.map(({ name, colour }, k) =>
-            element("span", {}, dot(colour), ` ${name} `, element("strong", {}, told(10 ** cell.states[k][step], 2))),
+            element("span", {}, dot(colour), ` ${name} `, element("strong", {}, shortNumber(10 ** cell.states[k][step], 2))),
           ),
         );
       };

@@ -12,18 +12,18 @@ function summarySection(data) {
       "seconds",
       "runs",
     ];
-    const write = measure === "score" ? (value) => score(value) : (value) => told(value);
+    const write = measure === "score" ? (value) => score(value) : (value) => shortNumber(value);
     const cells = rows.map((row, i) => [
       element("span", {}, ...(several ? [] : [swatch(styleOf(data, row, i)), " "]), row.method.replaceAll("_", "-")),
       ...(several ? [row.variant] : []),
       ...row.values.map((value) => estimateCell(value, write)),
       `${Math.round(100 * row.success)} %`,
-      told(row.seconds),
+      shortNumber(row.seconds),
       `${row.seeds} × ${row.instances}`,
     ]);
     const numeric = heads.map((_, i) => i).slice(several ? 2 : 1);
     byId("summary").replaceChildren(
-      rows.length ? table(heads, cells, numeric) : "No method has met every instance yet.",
+      rows.length ? table(heads, cells, numeric) : "No method has a cell on every instance yet.",
     );
     const label = family.measures[measure];
     byId("summary-note").textContent = [

@@ -12,7 +12,7 @@ function uncertaintySection(data) {
     if (byId("uncertainty").hidden) return;
     offer(
       byId("uncertainty-seed"),
-      data.uncertainty.map((told, i) => told.seed ?? i),
+      data.uncertainty.map((maps, i) => maps.seed ?? i),
     );
     byId("uncertainty-controls").hidden = data.uncertainty.length < 2;
     choose();
@@ -29,14 +29,14 @@ function uncertaintySection(data) {
     byId("visits-scale").replaceChildren(...classes, element("span", {}, "larger: more visits"));
     byId("variance-scale").replaceChildren(
       element("strong", {}, "variance"),
-      ...shadeBar(data.scale, told(10 ** measured.range[0]), told(10 ** measured.range[1])),
+      ...shadeBar(data.scale, shortNumber(10 ** measured.range[0]), shortNumber(10 ** measured.range[1])),
     );
     const ratio = measured.ratio_of_medians;
     byId("uncertainty-note").textContent =
       typeof ratio === "number"
         ? [
             "Median variance where class 0 never was but class 1 was, over the median where class 0 was:",
-            `${told(ratio)} (${measured.cells_unseen} and ${measured.cells_seen} cells).`,
+            `${shortNumber(ratio)} (${measured.cells_unseen} and ${measured.cells_seen} cells).`,
             "Above 1: the model knows where this class has not been.",
           ].join(" ")
         : "";
@@ -53,9 +53,9 @@ function uncertaintySection(data) {
     }
     const [i, j] = at,
       side = (2 * measured.bound) / measured.variance.length;
-    const centre = (k) => told(Number((-measured.bound + (k + 0.5) * side).toFixed(3)));
-    const visited = `class 0 was here ${told(measured.red[i][j])} times, class 1 ${told(measured.blue[i][j])} times`;
-    readout.textContent = `x ${centre(i)}, y ${centre(j)}: ${visited}; variance ${told(measured.variance[i][j])}`;
+    const centre = (k) => shortNumber(Number((-measured.bound + (k + 0.5) * side).toFixed(3)));
+    const visited = `class 0 was here ${shortNumber(measured.red[i][j])} times, class 1 ${shortNumber(measured.blue[i][j])} times`;
+    readout.textContent = `x ${centre(i)}, y ${centre(j)}: ${visited}; variance ${shortNumber(measured.variance[i][j])}`;
     if (aloud) say(readout.textContent);
   }
 
@@ -108,5 +108,5 @@ function uncertaintySection(data) {
 /** The colours of class 0 and class 1. */
 function classColours(data) {
   const grid = data.families.find((family) => family.scene.kind === "grid");
-  return grid.scene.classes.map((told) => told.colour);
+  return grid.scene.classes.map((kind) => kind.colour);
 }

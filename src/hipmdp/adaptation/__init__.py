@@ -1,0 +1,1 @@
+"""Algorithm 1: learn to control one new instance, episode by episode."""

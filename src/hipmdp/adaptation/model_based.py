@@ -1,0 +1,293 @@
+"""Algorithm 1 of the paper for methods with a T̂: tune it to the instance, learn a policy inside it.
+
+A class says what differs between such methods; the order of things is the same for all.
+"""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from hipmdp._random import stream
+from hipmdp.adaptation import phases, retuning
+from hipmdp.adaptation.built_in import BuiltInMethod
+from hipmdp.adaptation.method import Info
+from hipmdp.adaptation.run import Run
+from hipmdp.adaptation.state import AdaptationState, Phase
+from hipmdp.adaptation.update import update_from_batch
+from hipmdp.control.exploration import epsilon
+from hipmdp.control.policies import EpsilonGreedy
+from hipmdp.control.policy_learner import new_policy_learner, with_empty_replay
+from hipmdp.control.q_network import QNetwork
+from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.reward_head import fit_reward_head
+from hipmdp.families.specification import Specification
+from hipmdp.imagination.build import (
+    Imagined,
+    Surroundings,
+    imagine_environment,
+    imagine_instance,
+    imagine_training_instances,
+    starts_of_instance,
+)
+from hipmdp.imagination.reward import check_reward, instance_reward
+from hipmdp.pretraining.model import Model
+from hipmdp.settings.dynamics import LatentRole
+
+
+class AbstractModelBased(BuiltInMethod):
+    """T̂ and a DQN inside it."""
+
+    imagines = True
+    role: ClassVar[LatentRole]
+    """How the latent enters T̂."""
+    knows_family: ClassVar[bool] = True
+    """Whether T̂ was pre-trained on the batch."""
+    explores: ClassVar[bool] = True
+    """Whether real episodes are ε-greedy; otherwise they are greedy."""
+    keeps_network: ClassVar[bool] = False
+    """Whether the DQN always keeps its network when T̂ is tuned again."""
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether a policy for the training instances controls the first episode."""
+        in_model = self.setting.imagine_in == "model"
+        return self.config.imagined_warm_up and self.knows_family and in_model and not self.keeps_network
+
+    # Before the first episode.
+
+    def initial(self, key: PRNGKeyArray, model: Model) -> AdaptationState:
+        """w_b ~ P_W and an untrained policy."""
+        return self.initial_with(key, model, model.new_network(self.config.dqn, stream(key, "adaptation/network", 0)))
+
+    def initial_with(self, key: PRNGKeyArray, model: Model, network: QNetwork) -> AdaptationState:
+        """w_b ~ P_W, and a DQN that begins with `network`."""
+        config = self.config
+        capacity = retuning.most_imagined(config, self.setting.episodes) * self.family.horizon
+        learner = new_policy_learner(network, config.dqn, capacity, stream(key, "adaptation/dqn", 0))
+        return AdaptationState(
+            model,
+            self.no_data(),
+            learner,
+            dynamics=model.dynamics,
+            latent=phases.prior_latent(model, self.setting.theta, stream(key, "adaptation/latent")),
+            starts=starts_of_instance(self.family, self.setting.theta, key=stream(key, "adaptation/starts")),
+            imagination_key=stream(key, "adaptation/contexts"),
+            phase=Phase.WARM_UP if self.warms_up else Phase.INTERACT,
+            imagined_target=config.imagined_episodes if self.warms_up else 0,
+        )
+
+    def start(self, key: PRNGKeyArray, model: Model, specification: Specification) -> AdaptationState:
+        """The initial state; with a warm-up, a policy for the training instances is learned in imagination."""
+        return self.warm_up(self.initial(key, model))
+
+    def resumed(self, state: AdaptationState) -> AdaptationState:
+        """The rest of the warm-up, where it was stopped there."""
+        return self.warm_up(state)
+
+    def warm_up(self, state: AdaptationState) -> AdaptationState:
+        """N_f imagined episodes with the training instances, where they are still to come."""
+        if state.phase is not Phase.WARM_UP:
+            return state
+        assert state.dynamics is not None
+        assert state.imagination_key is not None
+        around = self._surroundings(state, state.dynamics.latent_prior.mean)
+        imagined = imagine_training_instances(
+            state.dynamics, around, key=stream(state.imagination_key, "adaptation/contexts")
+        )
+        count = state.dynamics.latents.shape[0] if self.config.validation_episodes else 0
+        state = phases.imagine(state, imagined, self.config, validation=count, on_chunk=self.setting.on_chunk)
+        return phases.next_phase(state, Phase.INTERACT)
+
+    # A real episode.
+
+    def with_actor(self, state: AdaptationState) -> AdaptationState:
+        """ε-greedy, with ε as low as imagination has brought it, and 1 before it; greedy after a warm-up."""
+        number = phases.select_policy(state, self.config)
+        chance = epsilon(self.config.dqn, state.policy_learner.dqn.started)
+        if not self.explores or (self.warms_up and state.episode == 0):
+            chance = jnp.zeros_like(chance)
+        return replace(state, actor=EpsilonGreedy(phases.policy_number(state, number), chance))
+
+    # After it.
+
+    def after_episode(self, key: PRNGKeyArray, state: AdaptationState) -> tuple[AdaptationState, Info]:
+        """Tune T̂, if that is due; learn a policy in imagination. It goes on from any phase."""
+        if state.phase is Phase.INTERACT:
+            state = self._episode_ended(key, state)
+        if state.phase is Phase.TUNE:
+            state = self._tune(key, state)
+        while state.phase is Phase.IMAGINE:
+            state = self._imagine(key, state)
+        return replace(state, episode=state.episode + 1), dict(state.info)
+
+    def _episode_ended(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
+        """The episode joins 𝒟_b; the error of T̂ on it is measured before T̂ is tuned."""
+        number = phases.select_policy(state, self.config)
+        state = phases.store_episode(state)
+        state = replace(state, policy_index=(*state.policy_index, number))
+        state = state.noted(
+            policy=number,
+            model_error=phases.model_error(key, state),
+            dqn_episodes_before=int(state.policy_learner.dqn.started),
+        )
+        return phases.next_phase(state, Phase.TUNE)
+
+    def _tune(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
+        """T̂ is tuned, if that is due, and N_f episodes are to be imagined; otherwise a few more, or none."""
+        due = self._is_due(state)
+        if due:
+            state = self._tuned(key, state)
+        latent = None if state.latent is None or self.role is LatentRole.NONE else np.asarray(state.latent)
+        state = state.noted(tuned=due, tunings=state.tunings, latent=latent, restarted=False)
+        if not due and not retuning.keeps_imagining(self.config, state.episode):
+            return phases.next_phase(state, Phase.INTERACT)
+        target = state.imagined_target + self.config.dqn.lanes
+        return phases.next_phase(state, Phase.IMAGINE, imagined_target=target)
+
+    def _tuned(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
+        """T̂ fitted to 𝒟_b, a DQN that is ready to learn in it, and N_f more imagined episodes to come."""
+        if self.setting.imagine_in == "model" and state.model.dynamics is not None:
+            oracle = state.model.oracle is not None
+            state = phases.tune(key, state, state.model.dynamics, fixed_latent=oracle, on_chunk=self.setting.on_chunk)
+        state = self._prepare_learner(key, state)
+        return replace(
+            state,
+            tunings=state.tunings + 1,
+            imagination_key=stream(key, "adaptation/contexts"),
+            imagined_target=state.imagined_target + self.config.imagined_episodes,
+        )
+
+    def _is_due(self, state: AdaptationState) -> bool:
+        """The true environment has nothing to be tuned."""
+        if self.setting.imagine_in == "environment":
+            return state.episode == 0
+        return retuning.is_due(
+            self.config,
+            episode=state.episode,
+            tunings=state.tunings,
+            error=float(state.info["model_error"]),
+            expected_error=state.model.expected_error,
+        )
+
+    def _prepare_learner(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
+        """What was imagined before is worth nothing in the tuned model; the policy may still be."""
+        if state.tunings == 0:
+            return phases.without_best_return(self.first_learner(key, state))
+        state = replace(state, previous_policies=(*state.previous_policies, state.network))
+        if self.config.clear_replay_on_retune:
+            state = replace(state, learner=with_empty_replay(state.policy_learner))
+        return phases.without_best_return(state)
+
+    def first_learner(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
+        """The DQN of the first tuning: untrained, also after a warm-up."""
+        return phases.restart_learner(key, state, self.config) if self.warms_up else state
+
+    def _imagine(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
+        """Imagined episodes up to the target; once more by a new DQN if the present one found nothing better."""
+        config, imagined = self.config, self.imagined(state)
+        if self.has_policy(state):
+            may_restart = config.clear_replay_on_retune and not self.keeps_network and state.tunings > 1
+            state = phases.value_policy(state, imagined, config.validation_episodes, may_restart=may_restart)
+        state = _begin_noted(state)
+        state = phases.imagine(
+            state, imagined, config, validation=config.validation_episodes, on_chunk=self.setting.on_chunk
+        )
+        state = _end_noted(state)
+        if not phases.found_nothing_better(state):
+            return phases.next_phase(state, Phase.INTERACT, return_to_beat=None)
+        state = phases.restart_learner(key, state, config).noted(restarted=True)
+        return replace(state, return_to_beat=None, imagined_target=config.imagined_episodes + config.dqn.lanes)
+
+    def has_policy(self, state: AdaptationState) -> bool:
+        """Whether there is a policy that is worth keeping if nothing better is found."""
+        return self.warms_up or state.tunings > 1
+
+    def imagined(self, state: AdaptationState) -> Imagined:
+        """What the policy is learned in."""
+        if self.setting.imagine_in == "environment":
+            return imagine_environment(self.family, self.setting.theta)
+        assert state.dynamics is not None
+        assert state.latent is not None
+        assert state.imagination_key is not None
+        unsure = state.model.has_latent and state.model.oracle is None
+        return imagine_instance(
+            state.dynamics,
+            state.latent,
+            state.instance_data,
+            self._surroundings(state, state.latent),
+            config=self.config,
+            temperature=self.config.latent_temperature if unsure else 0.0,
+            key=stream(state.imagination_key, "adaptation/contexts"),
+        )
+
+    def _surroundings(self, state: AdaptationState, latent: Float[Array, " latent"]) -> Surroundings:
+        """Reward, start states and limits of imagination."""
+        assert state.starts is not None
+        model, head = state.model, state.model.reward_head
+        if head is None and self.setting.reward == "learned" and not self.knows_family:
+            # Scratch knows no rewards but those of this instance.
+            assert state.dynamics is not None
+            assert state.imagination_key is not None
+            data = state.instance_data
+            latents = jnp.broadcast_to(latent, (len(data), *latent.shape))
+            head_key = stream(state.imagination_key, "adaptation/reward_head")
+            head = fit_reward_head(data, state.dynamics.scaling, latents, key=head_key)
+        reward = instance_reward(self.setting.reward, self.family, self.setting.theta, head)
+        visited = model.support.state if self._restarts_in_batch and model.support is not None else None
+        return Surroundings(reward, state.starts, np.asarray(model.low), np.asarray(model.high), visited)
+
+    @property
+    def _restarts_in_batch(self) -> bool:
+        return self.config.restart_known and self.knows_family
+
+    def network(self, state: AdaptationState) -> QNetwork:
+        """The policy that controls the next episode."""
+        return phases.policy_number(state, phases.select_policy(state, self.config))
+
+    def imagined_so_far(self, state: AdaptationState, episodes: int) -> tuple[int, int]:
+        """Imagined episodes take the time."""
+        return retuning.imagined_so_far(self.config, state, episodes)
+
+    def completed(self, run: Run, state: AdaptationState, *, batch: Transitions | None, key: PRNGKeyArray) -> Run:
+        """With T̂ tuned to the instance; with a batch, the family's model updated from it and the new episodes."""
+        run = super().completed(run, state, batch=batch, key=key)
+        tuned = replace(run.model, method=self.uses_model_of, dynamics=state.dynamics)
+        if batch is not None and self.knows_family:
+            assert state.latent is not None
+            update_key, rounds = stream(key, "adaptation/update"), self.config.update_rounds
+            tuned = update_from_batch(run.model, batch, run.transitions, state.latent, rounds, key=update_key)
+        return replace(run, model=tuned, imagination=self.imagined(state))
+
+    def check(self, model: Any, batch: Transitions | None) -> None:
+        """T̂ must be of this method's kind, and the reward there."""
+        super().check(model, batch)
+        dynamics = model.need_dynamics(self.name)
+        if dynamics.config.role is not self.role or (dynamics.latents.shape[0] > 0) is not self.knows_family:
+            raise ValueError(f"A model of method {model.method!r} cannot be used as {self.name!r}: pre-train one.")
+        check_reward(self.setting.reward, self.family)
+        if self.setting.reward == "learned" and self.knows_family and model.reward_head is None:
+            raise ValueError('reward="learned" needs a model that `pretrain` gave a reward head: pre-train it again.')
+        if self.setting.imagine_in == "environment":
+            self.family.simulator('imagine_in="environment"')
+
+
+def _begin_noted(state: AdaptationState) -> AdaptationState:
+    """With a record of where imagination begins, unless it only goes on, after a restart of the DQN or from disk."""
+    learner = state.policy_learner
+    begin = {
+        "imagined_before": state.imagined_before + int(learner.dqn.started),
+        "replay_rows_before": int(learner.dqn.replay.size),
+        "return_to_beat": state.return_to_beat,
+    }
+    return state.noted(**{**begin, **state.info})
+
+
+def _end_noted(state: AdaptationState) -> AdaptationState:
+    """With a record of what was imagined since."""
+    learner = state.policy_learner
+    done = state.imagined_before + int(learner.dqn.started)
+    imagined = done - int(state.info["imagined_before"])
+    return state.noted(imagined_episodes=imagined, imagined_return=float(learner.best_return))

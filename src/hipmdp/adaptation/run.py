@@ -1,0 +1,86 @@
+"""The record of one `learn_policy` run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hipmdp.adaptation.method import Info
+from hipmdp.control.q_network import QNetwork
+from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.belief import Belief
+from hipmdp.families.protocol import Theta
+from hipmdp.families.rollout import Episode
+from hipmdp.imagination.build import Imagined
+from hipmdp.settings.adaptation import AdaptationConfig
+
+METRICS = ("returns", "success", "learning_returns", "model_error", "seconds")
+"""What a run records of every episode, by the names of its fields."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What happened on one instance, episode by episode, and the policy at the end."""
+
+    method: str
+    theta: Theta
+    returns: np.ndarray
+    """[i]: mean undiscounted return of greedy evaluation episodes in the real environment after learning episode i."""
+    success: np.ndarray
+    """[i]: share of those evaluation episodes that reach the goal (HIV: that end healed)."""
+    learning_returns: np.ndarray
+    """[i]: undiscounted return of learning episode i itself."""
+    model_error: np.ndarray
+    """[i]: error of the model on learning episode i before it was tuned on it: root mean squared error of the
+    standardised state difference per dimension (1: no better than predicting the mean change); NaN without a model."""
+    seconds: np.ndarray
+    """[i]: wall-clock time of learning episode i and what was learned after it, without evaluation."""
+    transitions: Transitions
+    """𝒟_b: the learning episodes."""
+    evaluation: Episode
+    """The greedy evaluation episodes after the last learning episode."""
+    trace: tuple[Info, ...]
+    """[i]: what the method did after learning episode i, by name."""
+    model: Any
+    """The model, tuned to the instance where the method has one."""
+    network: QNetwork | None = None
+    """Q(s) of the policy; None for a method of the user's own."""
+    config: AdaptationConfig | None = None
+    """The settings that were used; None where nothing is learned."""
+    imagination: Imagined | None = None
+    """What the policy was learned in at the end, and its contexts: to look at, or to roll policies out in."""
+    latents: list[np.ndarray] = field(default_factory=list)
+    """[i]: w_b after episode i, for methods that have one."""
+    belief: Belief | None = None
+    """p(w_b | transitions), for methods that update it step by step."""
+    own_policy: Callable[[Any], Any] | None = None
+    """The policy of a method of the user's own."""
+
+    @property
+    def latent(self) -> np.ndarray | None:
+        """The last w_b, or None."""
+        return self.latents[-1] if self.latents else None
+
+    def policy(self, observation: Any) -> Any:
+        """The greedy action: an int for one observation, an array of ints for a batch of them."""
+        states = np.asarray(observation, np.float32)
+        size = self.transitions.specification.state_size
+        if states.ndim not in (1, 2) or states.shape[-1] != size:
+            raise ValueError(f"An observation must have {size} numbers (or be a batch of such), got {states.shape}.")
+        if not np.isfinite(states).all():
+            raise ValueError("An observation must be finite.")
+        rows = np.atleast_2d(states)
+        if self.network is None:
+            assert self.own_policy is not None
+            actions = np.asarray([int(self.own_policy(row)) for row in rows])
+        else:
+            actions = np.argmax(np.asarray(_values(self.network, jnp.asarray(rows))), axis=-1)
+        return int(actions[0]) if states.ndim == 1 else actions
+
+
+@jax.jit
+def _values(network: QNetwork, states: jax.Array) -> jax.Array:
+    return jax.vmap(network)(states)

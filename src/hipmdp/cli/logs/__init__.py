@@ -1,0 +1,1 @@
+"""What `pretrain` and `adapt` do with logs instead of an environment."""

@@ -1,0 +1,105 @@
+"""Policies of a Q-network: greedy, ε-greedy, and acting under a belief about w."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from hipmdp.control.exploration import draw_exploration, epsilon_greedy
+from hipmdp.control.q_network import QNetwork
+from hipmdp.dynamics.belief import Belief, Filter
+from hipmdp.dynamics.standardise import state_change
+from hipmdp.families.protocol import BaseFamily, Theta
+from hipmdp.families.rollout import AbstractActor, Episode
+
+FLAT = 1e-6
+"""Values closer to each other than this are alike."""
+
+
+class Greedy(eqx.Module):
+    """argmax_a Q(s, a)."""
+
+    network: QNetwork
+
+    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
+        """The best action in one state."""
+        return jnp.argmax(self.network(state)).astype(jnp.int32)
+
+
+class EpsilonGreedy(eqx.Module):
+    """π̂_b: the best action, or with probability ε any."""
+
+    network: QNetwork
+    epsilon: Float[Array, ""]
+
+    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
+        """An action in one state."""
+        values = self.network(state)
+        greedy = jnp.argmax(values).astype(jnp.int32)
+        return epsilon_greedy(draw_exploration(key, (), values.shape[0]), self.epsilon, greedy)
+
+
+class BeliefActor(AbstractActor):
+    """a = argmax_a Σ_h p_h Q(s, a, μ_h) / spread + information_weight · I(a).
+
+    Values are weighed in units of their spread over the actions; I(a) is the expected information about w_b
+    (`Filter.information`). It falls to nothing by itself as the belief narrows.
+    """
+
+    filter: Filter
+    network: QNetwork
+    """Q(s, w)."""
+    information_weight: Float[Array, ""]
+
+    def act(
+        self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""], memory: Belief
+    ) -> Int[Array, ""]:
+        """The action for one state under the belief so far."""
+        values = self.values(state, memory)
+        scaled = (values - jnp.max(values)) / jnp.maximum(jnp.std(values), FLAT)
+        information = self.filter.information(memory, state)
+        return jnp.argmax(scaled + self.information_weight * information).astype(jnp.int32)
+
+    def observe(
+        self, memory: Belief, state: Float[Array, " state"], action: Int[Array, ""], next_state: Float[Array, " state"]
+    ) -> Belief:
+        """The belief after one transition."""
+        change = state_change(self.filter.dynamics.specification, state, next_state)
+        return self.filter.update(memory, state, action, change)
+
+    def values(self, state: Float[Array, " state"], belief: Belief) -> Float[Array, " actions"]:
+        """Σ_h p_h Q(s, ·, μ_h)."""
+        values = jax.vmap(lambda latent: self.network(jnp.concatenate([state, latent])))(belief.mean)
+        return jnp.exp(belief.log_weight) @ values
+
+
+class ExploringActor(AbstractActor):
+    """A belief actor some of whose actions are random."""
+
+    actor: BeliefActor
+    epsilon: Float[Array, ""]
+
+    def act(
+        self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""], memory: Belief
+    ) -> Int[Array, ""]:
+        """The actor's action, or any."""
+        own_key, exploration_key = jax.random.split(key)
+        count = self.actor.filter.dynamics.specification.action_count
+        chosen = self.actor.act(own_key, state, time, memory)
+        return epsilon_greedy(draw_exploration(exploration_key, (), count), self.epsilon, chosen)
+
+    def observe(
+        self, memory: Belief, state: Float[Array, " state"], action: Int[Array, ""], next_state: Float[Array, " state"]
+    ) -> Belief:
+        """The belief after one transition."""
+        return self.actor.observe(memory, state, action, next_state)
+
+
+def greedy_episodes(family: BaseFamily, network: QNetwork, thetas: Theta, keys: Key[Array, " episodes"]) -> Episode:
+    """Greedy episodes in the real environment, one per key and row of `thetas`."""
+    return family.rollouts(Greedy(network), keys, thetas)
+
+
+def repeat_theta(theta: Theta, count: int) -> Theta:
+    """`count` lanes of one instance."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), theta)

@@ -1,0 +1,73 @@
+"""The Q-network: standardised state in, one value per action out."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+class Layer(eqx.Module):
+    """x ↦ W x + b."""
+
+    weight: Float[Array, "outputs inputs"]
+    bias: Float[Array, " outputs"]
+
+    @property
+    def out_features(self) -> int:
+        """Number of outputs."""
+        return int(self.bias.shape[0])
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        """The outputs for one input."""
+        return self.weight @ x + self.bias
+
+
+class QNetwork(eqx.Module):
+    """ReLU layers and a linear output (paper: 256 and 512 units)."""
+
+    layers: tuple[Layer, ...]
+    centre: Float[Array, " state"]
+    scale: Float[Array, " state"]
+
+    def __init__(
+        self,
+        centre: Float[Array, " state"],
+        scale: Float[Array, " state"],
+        actions: int,
+        hidden: tuple[int, ...],
+        *,
+        key: PRNGKeyArray,
+    ) -> None:
+        sizes = (centre.shape[0], *hidden, actions)
+        keys = jax.random.split(key, len(sizes) - 1)
+        self.layers = tuple(_he_layer(a, b, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
+        self.centre, self.scale = centre, scale
+
+    def __call__(self, state: Float[Array, " state"]) -> Float[Array, " actions"]:
+        """Values of all actions in one state."""
+        # Inputs are standardised with constants, not parameters.
+        x = (state - jax.lax.stop_gradient(self.centre)) / jax.lax.stop_gradient(self.scale)
+        for layer in self.layers[:-1]:
+            x = jax.nn.relu(layer(x))
+        return self.layers[-1](x)
+
+    def at(self, latent: Float[Array, " latent"]) -> "QNetwork":
+        """Q(·, w) of a Q(s, w) whose last inputs are w: a network of s alone, with w's part in the first biases."""
+        size = self.centre.shape[0] - latent.shape[0]
+        first, *rest = self.layers
+        part = first.weight[:, size:] @ ((latent - self.centre[size:]) / self.scale[size:])
+        return eqx.tree_at(
+            lambda network: (network.layers, network.centre, network.scale),
+            self,
+            ((Layer(first.weight[:, :size], first.bias + part), *rest), self.centre[:size], self.scale[:size]),
+        )
+
+
+def _he_layer(fan_in: int, fan_out: int, *, key: PRNGKeyArray) -> Layer:
+    weight = jax.random.normal(key, (fan_out, fan_in), jnp.float32) * (2 / fan_in) ** 0.5
+    return Layer(weight, jnp.zeros(fan_out, jnp.float32))
+
+
+def copy_network(network: QNetwork) -> QNetwork:
+    """A copy that outlives a chunk: the DQN's own arrays are donated to the next one."""
+    return jax.tree.map(jnp.copy, network)

@@ -1,0 +1,1 @@
+"""Other people's logs as transitions, and ours as files."""

@@ -1,0 +1,1 @@
+"""Gymnasium environments as a family, and our families as Gymnasium environments."""

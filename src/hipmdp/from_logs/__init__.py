@@ -1,0 +1,1 @@
+"""Answers about a system of which there is only a log."""

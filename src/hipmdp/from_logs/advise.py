@@ -1,0 +1,200 @@
+"""`advise`: a policy for one system from logs alone, and what it says about the state the system is in now."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from hipmdp._random import root_key, stream
+from hipmdp.control.policies import Greedy
+from hipmdp.control.policy_learner import PolicyLearner, learn_in_imagination, new_policy_learner
+from hipmdp.control.q_network import QNetwork
+from hipmdp.data.support import Support
+from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.infer import tune_model
+from hipmdp.dynamics.model import Dynamics
+from hipmdp.families.rollout import rollout
+from hipmdp.imagination.build import Imagined, Surroundings, from_state, imagine_instance, starts_of_log
+from hipmdp.imagination.reward import AbstractReward, log_reward
+from hipmdp.pretraining.model import Model
+from hipmdp.settings.adaptation import AdaptationConfig
+from hipmdp.settings.presets import adaptation_preset
+
+FUTURES = 64
+"""Imagined futures behind the value of an action."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do now, and why."""
+
+    action: int
+    """The recommended one."""
+    values: np.ndarray
+    """[a]: mean discounted return of a now and the policy afterwards, in imagination."""
+    low: np.ndarray
+    """[a]: 2.5 % of the imagined futures are worse."""
+    high: np.ndarray
+    """[a]: 2.5 % are better."""
+    distances: np.ndarray
+    """[a]: from the state to the nearest logged one in which a was taken, in spreads of the states."""
+    reach: float
+    """Where a distance is larger than this, nobody has tried that action near that state."""
+    network: QNetwork
+    """Q(s, a), with s as `Specification.from_origin` gives it; `policy` takes states as they are."""
+    dynamics: Dynamics
+    """T̂, tuned to the system."""
+    latent: Float[Array, " latent"]
+
+    @property
+    def supported(self) -> np.ndarray:
+        """[a]: whether a was taken near the state."""
+        return self.distances <= self.reach
+
+    def policy(self, state: Any) -> Any:
+        """argmax_a Q(s, a): an int for one state, an array of ints for rows of them."""
+        states = self.dynamics.specification.from_origin(state)
+        actions = np.argmax(np.asarray(jax.vmap(self.network)(jnp.asarray(np.atleast_2d(states)))), axis=-1)
+        return int(actions[0]) if states.ndim == 1 else actions
+
+
+def advise(
+    model: Model,
+    transitions: Transitions,
+    state: Any = None,
+    reward: Callable[..., Any] | None = None,
+    seed: int = 0,
+    config: AdaptationConfig | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Advice:
+    """Tune T̂ to the system of `transitions`, learn a policy inside it, and ask it about `state` (by default the last).
+
+    `reward(state, action, next_state)` is written in JAX, and may return (reward, terminated); without it, the reward
+    that `pretrain` learned from the logs is used. `on_progress` gets imagined episodes done and in all.
+    """
+    dynamics, key = model.need_dynamics("advise"), root_key(seed)
+    dynamics.check(transitions)
+    config = config or adaptation_preset("default", model.specification)
+    now, specification = (
+        np.asarray(transitions.next_state[-1] if state is None else state, np.float64),
+        model.specification,
+    )
+    if now.shape != (model.specification.state_size,) or not np.isfinite(now).all():
+        raise ValueError(f"The state must be {model.specification.state_size} finite numbers, got {state!r}.")
+    rewards = log_reward(reward, model.reward_head, model.specification)
+    tuned, latent = tune_model(dynamics, transitions, key=stream(key, "logs/tune"))
+    starts = starts_of_log(transitions, now, key=stream(key, "logs/starts"))
+    around = Surroundings(rewards, starts, np.asarray(model.low), np.asarray(model.high))
+
+    def imagined(config: AdaptationConfig, temperature: float, name: str) -> Imagined:
+        return imagine_instance(
+            tuned,
+            latent,
+            transitions,
+            around,
+            config=config,
+            temperature=temperature if model.has_latent else 0.0,
+            key=stream(key, name),
+        )
+
+    scaled = replace(
+        config.dqn, reward_scale=_reward_scale(rewards, transitions, latent, stream(key, "logs/reward_scale"))
+    )
+    config = replace(config, dqn=scaled)
+    learning = imagined(config, config.latent_temperature, "logs/contexts")
+    network = _learned(model, config, learning, key, on_progress)
+    # The policy was made to bear more doubt about w_b than there is; its value is asked of what the data allow.
+    futures = imagined(replace(config, weight_draws=FUTURES, mean_weights=False), 1.0, "logs/futures")
+    keys = jax.random.split(stream(key, "logs/futures", 1), FUTURES)
+    imagined_returns = _returns(from_state(futures, now), network, keys, model.specification.discount)
+    returns = np.asarray(imagined_returns, np.float64)
+    low, high = np.quantile(returns, (0.025, 0.975), axis=0)
+    support = Support.sample(transitions, key=stream(key, "logs/support"))
+    if model.support is not None:
+        support = model.support.joined(support)
+    spread, values = np.asarray(model.scale), returns.mean(axis=0)
+    place = specification.from_origin(now)
+    return Advice(
+        action=int(values.argmax()),
+        values=values,
+        low=low,
+        high=high,
+        distances=support.distances(place, spread, specification.action_count),
+        reach=support.reach(spread),
+        network=network,
+        dynamics=tuned,
+        latent=latent,
+    )
+
+
+def _reward_scale(
+    reward: AbstractReward, transitions: Transitions, latent: Float[Array, " latent"], key: PRNGKeyArray
+) -> float:
+    """One over the spread of the rewards that the log would have earned: the DQN wants them of order one."""
+    from_origin = transitions.specification.from_origin
+    states = (from_origin(transitions.state), transitions.action, from_origin(transitions.next_state))
+    columns = (jnp.asarray(c) for c in states)
+    values, _ = jax.vmap(lambda s, a, n: reward(key, s, a, n, latent))(*columns)
+    rewards = np.asarray(values, np.float64)
+    spread, largest = float(np.std(rewards)), float(np.abs(rewards).max())
+    if not np.isfinite(spread):
+        raise ValueError("The reward is not finite in some logged transition.")
+    # A reward that is always the same is of order one by itself.
+    return 1 / (spread if spread > 1e-6 * largest else largest or 1.0)
+
+
+def _learned(
+    model: Model,
+    config: AdaptationConfig,
+    imagined: Imagined,
+    key: PRNGKeyArray,
+    on_progress: Callable[[int, int], None],
+) -> QNetwork:
+    total = config.imagined_episodes
+    network = model.new_network(config.dqn, stream(key, "logs/network"))
+    capacity = (total + config.dqn.lanes) * model.specification.horizon
+    learner = new_policy_learner(network, config.dqn, capacity, stream(key, "logs/dqn"))
+
+    def on_chunk(learner: PolicyLearner) -> None:
+        on_progress(min(int(learner.dqn.started), total), total)
+
+    return learn_in_imagination(
+        config.dqn,
+        *imagined,
+        learner=learner,
+        episodes=total,
+        validation_keys=jax.random.split(stream(key, "logs/validation"), config.validation_episodes),
+        on_chunk=on_chunk,
+    ).best
+
+
+class FirstThenGreedy(eqx.Module):
+    """One action now, argmax_a Q(s, a) afterwards."""
+
+    first: Int[Array, ""]
+    network: QNetwork
+
+    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
+        """The action at a step of the episode."""
+        return jnp.where(time == 0, self.first, Greedy(self.network)(key, state, time))
+
+
+@eqx.filter_jit
+def _returns(
+    imagined: Imagined, network: QNetwork, keys: Key[Array, " futures"], discount: float
+) -> Float[Array, "futures actions"]:
+    """Discounted imagined returns of each first action and the greedy policy after it, a context per future."""
+    environment, contexts = imagined
+    factors = discount ** jnp.arange(environment.horizon, dtype=jnp.float32)
+
+    def one(key: PRNGKeyArray, context: Any, first: Int[Array, ""]) -> Float[Array, ""]:
+        return rollout(environment, FirstThenGreedy(first, network), key, context).steps.reward @ factors
+
+    actions = jnp.arange(network.layers[-1].out_features, dtype=jnp.int32)
+    over_actions = jax.vmap(one, in_axes=(None, None, 0))
+    return jax.vmap(over_actions, in_axes=(0, 0, None))(keys, contexts, actions)

@@ -1,0 +1,130 @@
+"""The only place that builds an imagined world: start states, limits, reward, contexts.
+
+A policy learns in an environment and its contexts, episode i in context i mod n. There are three such pairs: the
+family's training instances (before a new instance is known), the new instance as far as it is known, and members of the
+family drawn around the training latents (for Q(s, w)).
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from hipmdp._random import numpy_generator
+from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.infer import latent_covariance
+from hipmdp.dynamics.model import Dynamics
+from hipmdp.families.protocol import BaseFamily, Theta
+from hipmdp.families.rollout import AbstractEnvironment
+from hipmdp.imagination.contexts import instance_contexts, training_contexts
+from hipmdp.imagination.environment import ConditionedImagination, Imagination, Limits
+from hipmdp.imagination.reward import AbstractReward
+from hipmdp.settings.adaptation import AdaptationConfig
+
+STARTS = 256
+"""First states that imagination knows, always as many: fewer are repeated, so that arrays keep their shapes."""
+DATA_MARGIN = 0.1
+"""How far beyond the range of the data, as a share of it, an imagined state may go before its episode is cut."""
+
+
+class Imagined(NamedTuple):
+    """What a policy is learned in."""
+
+    environment: AbstractEnvironment
+    contexts: Any
+
+
+class Surroundings(NamedTuple):
+    """Everything about an imagined world that is not T̂."""
+
+    reward: AbstractReward
+    starts: Float[Array, "starts state"]
+    low: np.ndarray
+    """Smallest value of each state dimension in the data, in natural units."""
+    high: np.ndarray
+    """Largest value, likewise."""
+    visited: Float[Array, "visited state"] | None = None
+    """States of the batch in which episodes may begin; None: states that imagination itself has visited."""
+
+    def extended(self, data: Transitions) -> "Surroundings":
+        """The same with the range of more data."""
+        states = np.concatenate([data.state, data.next_state])
+        low, high = (np.asarray(bound)[None] for bound in (self.low, self.high))
+        return self._replace(
+            low=np.concatenate([low, states]).min(axis=0), high=np.concatenate([high, states]).max(axis=0)
+        )
+
+
+def imagine_environment(family: BaseFamily, theta: Theta) -> Imagined:
+    """No imagination: the true environment of the instance (diagnosis)."""
+    simulator = family.simulator('imagine_in="environment"')
+    return Imagined(simulator, jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], theta))
+
+
+def imagine_training_instances(dynamics: Dynamics, around: Surroundings, *, key: PRNGKeyArray) -> Imagined:
+    """The instances that T̂ was trained on, one after the other."""
+    return Imagined(_environment(dynamics, around), training_contexts(dynamics, key=key, each=1))
+
+
+def imagine_instance(
+    dynamics: Dynamics,
+    latent: Float[Array, " latent"],
+    data: Transitions,
+    around: Surroundings,
+    *,
+    config: AdaptationConfig,
+    temperature: float,
+    key: PRNGKeyArray,
+) -> Imagined:
+    """One instance: T̂ tuned to its data, and every w_b that the data still allow (temperature 0: the fitted one)."""
+    covariance = latent_covariance(dynamics, data, latent, temperature) if temperature > 0 else None
+    contexts = instance_contexts(
+        dynamics, latent, key=key, draws=config.weight_draws, mean=config.mean_weights, covariance=covariance
+    )
+    return Imagined(_environment(dynamics, around.extended(data)), contexts)
+
+
+def conditioned_environment(dynamics: Dynamics, around: Surroundings) -> ConditionedImagination:
+    """The environment of Q(s, w); its contexts are drawn again and again."""
+    return ConditionedImagination(_environment(dynamics, around))
+
+
+def _environment(dynamics: Dynamics, around: Surroundings) -> Imagination:
+    slack = DATA_MARGIN * (around.high - around.low)
+    from_origin = dynamics.specification.from_origin
+    limits = Limits(*(jnp.asarray(from_origin(bound)) for bound in (around.low - slack, around.high + slack)))
+    return Imagination(dynamics, around.reward, around.starts, limits, around.visited)
+
+
+def from_state(imagined: Imagined, state: np.ndarray) -> Imagined:
+    """The same world, with every episode beginning in `state` (natural units)."""
+    environment = imagined.environment
+    assert isinstance(environment, Imagination)
+    starts = jnp.asarray(environment.dynamics.specification.from_origin(state))[None]
+    return imagined._replace(
+        environment=Imagination(environment.dynamics, environment.reward, starts, environment.limits)
+    )
+
+
+# Where episodes begin.
+
+
+def starts_of_instance(family: BaseFamily, theta: Theta, *, key: PRNGKeyArray) -> Float[Array, "starts state"]:
+    """First states of the instance itself."""
+    return family.first_states(jax.random.split(key, STARTS), theta)
+
+
+def starts_of_batch(batch: Transitions, *, key: PRNGKeyArray) -> Float[Array, "starts state"]:
+    """First states of logged episodes, drawn at random."""
+    first = batch.state[batch.time == 0]
+    order = numpy_generator(key).permutation(len(first))
+    return jnp.asarray(batch.specification.from_origin(first[order[np.arange(STARTS) % len(first)]]))
+
+
+def starts_of_log(log: Transitions, now: np.ndarray, *, key: PRNGKeyArray) -> Float[Array, "starts state"]:
+    """States in which the system has been; every other episode begins in the present one."""
+    rows = numpy_generator(key).choice(len(log), STARTS // 2)
+    states = np.concatenate([log.state[rows], np.broadcast_to(now, (STARTS // 2, len(now)))])
+    return jnp.asarray(log.specification.from_origin(states))

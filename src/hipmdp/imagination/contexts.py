@@ -1,0 +1,79 @@
+"""What is drawn anew for every imagined episode: weights of T̂, and a latent."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from hipmdp.dynamics.model import Dynamics
+from hipmdp.settings.amortise import AmortiseConfig
+
+
+class Context(NamedTuple):
+    """The function and the latent of one imagined episode; leaves gain a leading axis for a pool of contexts."""
+
+    weights: Float[Array, "*pool draws weights"]
+    """The prediction is the mean over these weight draws: one draw is one function that the data allow."""
+    latent: Float[Array, "*pool latent"]
+    """w_b."""
+
+
+class ConditionedContext(NamedTuple):
+    """A context, and the w that a policy Q(s, w) gets as input in it."""
+
+    context: Context
+    latent: Float[Array, "*pool latent"]
+    """Equal to the context's, or off by some noise: at a new instance w is inferred, never known."""
+
+
+def instance_contexts(
+    dynamics: Dynamics,
+    latent: Float[Array, " latent"],
+    *,
+    key: PRNGKeyArray,
+    draws: int,
+    mean: bool,
+    covariance: Float[Array, "latent latent"] | None = None,
+) -> Context:
+    """One instance: a pool of `draws` functions, one per imagined episode in turn; or one that is their mean (paper).
+
+    With a covariance each has a latent of its own, w_b ~ N(latent, covariance): the policy must then do well for every
+    member of the family that the data still allow.
+    """
+    weight_key, latent_key = jax.random.split(key)
+    weights = dynamics.draw_weights(weight_key, draws)
+    weights = weights[None] if mean else weights[:, None]
+    latents = jnp.broadcast_to(latent, (weights.shape[0], *latent.shape))
+    if covariance is not None:
+        factor = jnp.linalg.cholesky(covariance)
+        latents = latents + jax.random.normal(latent_key, latents.shape, jnp.float32) @ factor.T
+    return Context(weights, latents)
+
+
+def training_contexts(dynamics: Dynamics, *, key: PRNGKeyArray, each: int) -> Context:
+    """The training instances themselves, each with `each` weight draws."""
+    latents = jnp.repeat(dynamics.latents, each, axis=0)
+    weights = dynamics.draw_weights(key, latents.shape[0])
+    return Context(weights[:, None], latents)
+
+
+def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKeyArray) -> ConditionedContext:
+    """A pool of imagined members of the family: w around a training latent, and a weight draw.
+
+    For half of them the w that the policy gets is off by a little noise.
+    """
+    order_key, spread_key, noise_key, weight_key = jax.random.split(key, 4)
+    count = config.latent_samples
+    scale = jnp.sqrt(dynamics.latent_prior.variance)[None]
+    # All training instances in turn, in an order of their own.
+    order = jax.random.permutation(order_key, jnp.arange(count, dtype=jnp.int32)) % dynamics.latents.shape[0]
+
+    def normals(key: PRNGKeyArray) -> Float[Array, "samples latent"]:
+        return scale * jax.random.normal(key, (count, scale.shape[1]), jnp.float32)
+
+    latents = dynamics.latents[order] + config.latent_spread * normals(spread_key)
+    noisy = (jnp.arange(count) % 2 == 1)[:, None]
+    inputs = latents + jnp.where(noisy, config.latent_noise * normals(noise_key), 0.0)
+    weights = dynamics.draw_weights(weight_key, count)
+    return ConditionedContext(Context(weights[:, None], latents), inputs)

@@ -1,0 +1,1 @@
+"""Instances one after the other, without a batch."""

@@ -1,0 +1,55 @@
+"""Settings of Algorithm 1, with where each value comes from."""
+
+from dataclasses import dataclass, field
+
+from hipmdp.settings.dqn import DDQNConfig
+
+FIRST_EPISODES = 10
+"""Episodes of the paper's comparison, in which T̂ is tuned whenever it is inaccurate."""
+
+
+@dataclass(frozen=True)
+class AdaptationConfig:
+    """What happens after each real episode."""
+
+    dqn: DDQNConfig = field(default_factory=DDQNConfig)
+    """The Double DQN inside imagination."""
+    imagined_episodes: int = 500
+    """N_f: imagined episodes after each tuning of T̂ (paper; released code: 1,000 on grid)."""
+    weight_draws: int = 16
+    """Weight draws of a pool, one per imagined episode in turn (released code: the mean over 50)."""
+    mean_weights: bool = False
+    """Whether imagination follows the mean over the draws (released code) instead of one draw per episode."""
+    latent_temperature: float = 100.0
+    """Each context also has a w_b of its own, from the Laplace posterior around the fitted one at this temperature;
+    0: all have the fitted one (paper)."""
+    validation_episodes: int = 50
+    """Imagined greedy episodes by which the best policy on the way is chosen; 0: the last one is used (paper)."""
+    inaccurate_factor: float = 2.0
+    """T̂ is inaccurate when its error on the episode just seen is more than this times its held-out error in
+    pre-training (the paper gives no test)."""
+    retunings: int = 2
+    """How often T̂ is tuned again in the first ten episodes, at most (released code: once). After them it is tuned
+    whenever there are twice as many, accurate or not, so that a long run goes on learning at little cost (released
+    code: every ten); 0: never."""
+    imagined_warm_up: bool = False
+    """Whether N_f episodes are imagined before the first real one, with the instances that T̂ was trained on, so that a
+    policy for the family controls the first episode, greedily; otherwise it is random (paper). A new DQN learns in the
+    T̂ that is tuned to it: one that has learned to treat all instances alike is slow to learn to treat one."""
+    clear_replay_on_retune: bool = True
+    """Whether the replay is emptied when T̂ was tuned: what another T̂ has shown is worth nothing in this one. The DQN
+    keeps its network; as such a DQN sometimes learns nothing any more, a new one takes its place if it finds no policy
+    with a higher imagined return in the tuned T̂ than the previous one, which is kept if the new one finds none either
+    (`refined` always keeps its network; paper: the DQN keeps its network, and 𝒟ᶠ_b everything)."""
+    revert_to_better_policy: bool = True
+    """Whether, after the tenth episode, a policy whose real returns are clearly worse than an earlier one's is given up
+    for that one, and only a new tuning leads to another (paper: imagination goes on after every episode, and the last
+    policy always acts)."""
+    restart_known: bool = False
+    """Whether imagined episodes that do not begin at the start (`dqn.restart_share`) begin in states of the batch
+    instead of states that imagination has visited: a rare reward in the batch need not be found again."""
+    update_rounds: int = 2000
+    """Rounds of the update of W and the latents from 𝒟 after the instance, when 𝒟 was given."""
+    information_weight: float = 0.1
+    """`amortised`: weight of the information that an action is expected to give about w_b (nats) against its value, in
+    units of the spread of values over the actions."""

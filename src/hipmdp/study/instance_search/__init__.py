@@ -1,0 +1,1 @@
+"""Draw instances, search for the best return on each, freeze the sets."""

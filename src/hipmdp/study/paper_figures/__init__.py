@@ -1,0 +1,1 @@
+"""Two measurements of the paper that are not cells of a study."""
