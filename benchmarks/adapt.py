@@ -29,8 +29,8 @@ from common import RESULTS, cached_batch, cached_model, iqm_and_interval, keep_b
 import hipmdp
 from hipmdp._files import atomic_write
 from hipmdp.control.policies import Greedy
-from hipmdp.families.grid import in_goal
 from hipmdp.families.instances import frozen_instance
+from hipmdp.families.navigation import in_goal
 from hipmdp.families.rollout import rollout
 from hipmdp.study.instance_search.search import measured
 
@@ -94,7 +94,7 @@ def run_one(label: str, part: str, instance: str, seed: int, preset: str) -> Non
     if instance != "baseline":
         # On the starts on which all stored returns are measured: should it be the best one known.
         assert run.network is not None
-        record["measured"] = measured(family, run.theta, run.network)
+        record["measured"] = measured(family, run.theta, Greedy(run.network))
     if setting.name == "grid" and part in ("all", "latent"):
         record["imagination"] = through_the_wall(family, run)
     WORK.mkdir(exist_ok=True, parents=True)

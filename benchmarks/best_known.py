@@ -19,6 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import hipmdp
+from hipmdp.control.policies import Greedy
 from hipmdp.families.drawing import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE
 from hipmdp.settings.presets import SEARCH
 from hipmdp.study.instance_search.search import measured
@@ -49,7 +50,7 @@ def measure(label: str) -> dict[str, Any]:
     for seed in range(SEEDS):
         model = hipmdp.train_blind(family, training, episodes, seed=seed, config=config)
         assert model.policy is not None
-        found = [measured(family, instance.theta, model.policy) for instance in tests]
+        found = [measured(family, instance.theta, Greedy(model.policy)) for instance in tests]
         blind.append([record["return"] for record in found])
         success.append([record["success"] for record in found])
         source = {"method": "blind", "seed": seed, "episodes": episodes, "training": training}

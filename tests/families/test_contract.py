@@ -106,10 +106,10 @@ def test_different_keys_differ(family, lanes):
 
 def test_hidden_parameters_change_the_dynamics(family, lanes):
     keys, states, _, _ = lanes
-    thetas = [family.theta({name: 0.0 if family.name == "grid" else 1.05 * base})
-              for name, base in family.baseline._asdict().items() if name not in ("eps1", "eps2")]  # fmt: skip
-    if family.name == "grid":
-        thetas = [family.theta({"theta": 1})]
+    # Classes are swapped (a wall is met only beside it), numbers grow by a twentieth.
+    changes = {name: 1.05 * base + 0.05 * (base == 0) for name, base in family.baseline._asdict().items()
+               if name not in ("eps1", "eps2", "wall")} | ({"theta": 1.0} if family.listed_members else {})  # fmt: skip
+    thetas = [family.theta({name: value}) for name, value in changes.items()]
     action = jnp.asarray(family.specification.action_count - 1)
     nominal = one_step(family, keys[0], states[0], action, family.theta())
     for theta in thetas:

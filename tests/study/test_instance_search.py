@@ -9,7 +9,7 @@ import hipmdp
 from hipmdp._files import read_json, save_json
 from hipmdp.families.instances import resolve_instance, resolve_instances
 from hipmdp.settings.instance_search import SearchConfig
-from hipmdp.settings.presets import SEARCH, SIZES
+from hipmdp.settings.presets import SEARCH
 from hipmdp.study.instance_search import search as search_module
 from hipmdp.study.instance_search.freeze import assemble, is_partial, numbered_draws
 from hipmdp.study.instance_search.search import replay_actions, search
@@ -26,6 +26,7 @@ from hipmdp.study.scheduler import run_here
 SEARCHES = Path(__file__).parents[2] / "benchmarks" / "searches"
 FAMILIES = {
     "grid": hipmdp.make("grid"),
+    "compass": hipmdp.make("compass"),
     "acrobot": hipmdp.make("acrobot"),
     "acrobot-wide": hipmdp.make("acrobot", sd=0.25),
     "hiv": hipmdp.make("hiv"),
@@ -35,20 +36,19 @@ FAMILIES = {
 @pytest.mark.parametrize("label", FAMILIES)
 def test_shipped_sets_are_complete_and_in_order(label):
     family = FAMILIES[label]
-    sizes = SIZES[family.name]
-    names = ["train", "test"] + ([] if label == "grid" else ["train32"]) + (["partial"] if label == "hiv" else [])
-    for name in names:
+    for name, size in family.set_sizes.items():
         members = family.instances(name)
-        assert len(members) == getattr(sizes, name)
+        assert len(members) == size
         for member in members:
             assert member.best_known >= max(member.random, member.constant, member.scripted)
             assert member.source["command"].startswith("hipmdp instances")
             assert member.score(member.best_known) == 1
             assert member.score(member.random) == 0
     if label != "grid":
-        train, train32, test = (family.instances(name) for name in ("train", "train32", "test"))
+        train, train32 = (family.instances(name) for name in ("train", "train32"))
         assert [m.theta for m in train] == [m.theta for m in train32[: len(train)]]
-        keys = [tuple(float(v) for v in m.theta) for m in train32 + test]
+        others = [m for name in ("test", "validation", "final") for m in family.instances(name)]
+        keys = [tuple(float(v) for v in m.theta) for m in [*train32, *others]]
         assert len(set(keys)) == len(keys)
 
 

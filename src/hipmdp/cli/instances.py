@@ -12,7 +12,6 @@ from hipmdp._files import output_directory
 from hipmdp._outputs import try_outputs
 from hipmdp.cli.output import say
 from hipmdp.families import FAMILIES, make
-from hipmdp.settings.presets import SIZES
 from hipmdp.study.instance_search.freeze import (
     assemble,
     default_path,
@@ -47,13 +46,13 @@ def instances(
     Example: hipmdp instances hiv --draws 150 --seeds 1; hipmdp instances hiv --draws 150 --seeds 3
 
     Args:
-        family: grid, acrobot or hiv.
+        family: grid, compass, acrobot or hiv.
         sd: Spread of the prior, where it is not the family's default (acrobot: 0.25 is the wide family).
         work: Directory for the searches.
         out: The file to write; by default the one inside the package.
         draws: Number of well-behaved draws to consider.
-        audit: HIV: of the first so many draws all are searched, of later ones only those that some constant treatment
-            could keep healthy; the audit shows whether that misses controllable patients.
+        audit: Of the first so many draws all are searched, of later ones only those that look controllable (HIV: some
+            constant treatment keeps them healthy); the audit shows whether that misses controllable ones.
         seeds: Searches for each instance that is kept in a set.
         jobs: Processes.
     """
@@ -89,14 +88,14 @@ def instances(
 
     content = run(sorted({*range(min(audit, len(thetas))), *promising}), (-1, 0))
     # The test set first: stopped early, the numbers that matter most are there.
-    for name in ("test", "partial", "train32"):
+    for name in ("test", "partial", "train32", "validation", "final"):
         content = run([row["draw"] for row in content["sets"].get(name, [])], range(1, seeds))
     pack_searches(directory, thetas)
     console = Console()
     say(
         console,
         f"{family}: {content['controllable']} of {content['searched']} searched draws are controllable"
-        + (f", {content['partial']} more improve at least twofold" if SIZES[family].partial else ""),
+        + (f", {content['partial']} more improve at least twofold" if "partial" in member.set_sizes else ""),
     )
     sizes = ", ".join(f"{name} {len(members)}" for name, members in content["sets"].items())
     state = "complete" if is_complete(member, content) else "not complete: give more --draws"

@@ -1,16 +1,17 @@
-"""Families of MDPs: what a HiP-MDP is, the three of the paper, users' own, and Gymnasium both ways."""
+"""Families of MDPs: what a HiP-MDP is, the three of the paper and `compass`, users' own, and Gymnasium both ways."""
 
 import dataclasses
 from typing import Any
 
 from hipmdp._errors import known_name
 from hipmdp.families.acrobot import Acrobot
+from hipmdp.families.compass import Compass
 from hipmdp.families.grid import Grid
 from hipmdp.families.hiv import HIV
 from hipmdp.families.loading import load_family
 from hipmdp.families.protocol import AbstractFamily, BaseFamily
 
-FAMILIES: dict[str, type[AbstractFamily]] = {"grid": Grid, "acrobot": Acrobot, "hiv": HIV}
+FAMILIES: dict[str, type[AbstractFamily]] = {"grid": Grid, "compass": Compass, "acrobot": Acrobot, "hiv": HIV}
 """The built-in families by name."""
 
 

@@ -11,6 +11,7 @@
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from hipmdp._errors import in_range
+from hipmdp.families.base_family import SET_SIZES
 from hipmdp.families.protocol import AbstractFamily
 from hipmdp.families.rollout import Policy
 from hipmdp.families.scripted import acrobot_pump
@@ -99,6 +101,7 @@ class Acrobot(AbstractFamily):
     fixed_start: ClassVar[bool] = False
     reward_needs_theta: ClassVar[bool] = True
     ships_instances: ClassVar[bool] = True
+    set_sizes: ClassVar[Mapping[str, int]] = {**SET_SIZES, "train": 8}
 
     sd: float = eqx.field(static=True, default=0.10)
     """Relative standard deviation of the prior; 0.25 is the "wide" family."""

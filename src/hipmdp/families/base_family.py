@@ -20,9 +20,10 @@ from hipmdp.families.specification import FamilyFacts, Parameter, Specification
 if TYPE_CHECKING:
     from hipmdp.families.protocol import AbstractFamily
 
-DRAWN_SIZES = {"train": 5, "train32": 32, "test": 20}
-"""Sizes of the sets that are drawn for a family that ships none."""
-DRAWN_STREAMS = {"train": 0, "train32": 0, "test": 1}
+SET_SIZES = {"train": 5, "train32": 32, "test": 20, "validation": 20, "final": 20}
+"""Sizes of the instance sets: settings are chosen on `train` and `validation`, results reported on `test` and `final`.
+"""
+DRAWN_STREAMS = {"train": 0, "train32": 0, "test": 1, "validation": 2, "final": 3}
 """Members of the stream "families/drawn_set": `train` is the beginning of `train32`."""
 DRAWN_SEED = 2017
 """Drawn sets are the same in every process."""
@@ -71,6 +72,10 @@ class BaseFamily(eqx.Module):
     """True if `reward` and `terminated` read θ (then imagination that is given R is given part of θ)."""
     ships_instances: ClassVar[bool] = False
     """True for the built-in families, whose instance sets are frozen in files of the package."""
+    set_sizes: ClassVar[Mapping[str, int]] = SET_SIZES
+    """How many members each frozen set has."""
+    listed_members: ClassVar[tuple[Mapping[str, float], ...]] = ()
+    """θ by name of all members, where there are only a few: each set then holds all of them."""
 
     @property
     @abc.abstractmethod
@@ -275,10 +280,10 @@ def _instances(family: BaseFamily, name: str) -> tuple[Instance, ...]:
             "0.25) and hiv (sd 0.25, twelve parameters); draw some with draw_instances."
         )
     given = family.given_sets
-    known_name(kind, name, {**DRAWN_SIZES, **given})
+    known_name(kind, name, {**SET_SIZES, **given})
     if name in given:
         thetas = [family.theta(values) for values in given[name]]
     else:
         key = stream(root_key(DRAWN_SEED), "families/drawn_set", DRAWN_STREAMS[name])
-        thetas = unstack_thetas(family.draw_instances(key, DRAWN_SIZES[name]))
+        thetas = unstack_thetas(family.draw_instances(key, SET_SIZES[name]))
     return tuple(unscored(f"{name}:{i}", theta) for i, theta in enumerate(thetas))

@@ -11,9 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from hipmdp.families.acrobot import AcrobotTheta
-from hipmdp.families.grid import BOUND, START_HIGH, START_LOW, Grid, GridTheta
+from hipmdp.families.compass import Compass, CompassTheta
+from hipmdp.families.grid import Grid, GridTheta
 from hipmdp.families.hiv import HEALTHY_E
 from hipmdp.families.hiv_equations import DAYS_PER_STEP
+from hipmdp.families.navigation import BOUND, START_HIGH, START_LOW, AbstractNavigation
 
 # Okabe and Ito's colours, which colour-blind readers can distinguish.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW = (
@@ -21,6 +23,8 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW = (
 )  # fmt: skip
 INK, FAINT = "#333333", "#BBBBBB"
 CLASS_COLOURS = (RED, BLUE)
+ARROW_START = (1.0, -1.2)
+"""Where the arrow begins that shows where the action N leads."""
 MARKERS = (
     ("T1 healthy T cells", BLUE),
     ("T2 healthy macrophages", SKY),
@@ -33,11 +37,28 @@ DRUG_BANDS = {1: ("RTI", SKY), 2: ("PI", YELLOW), 3: ("RTI + PI", GREEN)}
 
 
 def draw_grid(axes: Axes, family: Grid, theta: GridTheta, path: np.ndarray | None = None) -> None:
-    """The map: goal, start, wall, wind as arrows that grow with its strength, and the path walked so far."""
+    """The map of one class, and the path walked so far."""
     label = int(theta.theta)
+    axes.set_title(f"class {label}, wind blows {'South' if label else 'West'}", fontsize=10)
+    _draw_map(axes, family, theta, path, CLASS_COLOURS[label])
+
+
+def draw_compass(axes: Axes, theta: CompassTheta, path: np.ndarray | None = None) -> None:
+    """The map of one member, where its action N leads, and the path walked so far."""
+    axes.set_title(f"actions turned by {math.degrees(float(theta.angle)):.0f}°", fontsize=10)
+    _draw_map(axes, Compass(), theta, path, CLASS_COLOURS[int(theta.wall)])
+    north = float(theta.angle) + math.pi / 2
+    (x, y), (dx, dy) = ARROW_START, (math.cos(north), math.sin(north))
+    axes.annotate("", (x + 0.35 * dx, y + 0.35 * dy), (x, y), arrowprops={"arrowstyle": "->", "color": INK})
+    axes.text(x + 0.45 * dx, y + 0.45 * dy, "N", ha="center", va="center", fontsize=9, color=INK)
+
+
+def _draw_map(
+    axes: Axes, family: AbstractNavigation, theta: GridTheta | CompassTheta, path: np.ndarray | None, colour: str
+) -> None:
+    """Goal, start, wall, wind as arrows that grow with its strength, and the path walked so far."""
     axes.set(xlim=(-BOUND, BOUND), ylim=(-BOUND, BOUND), xlabel="x", ylabel="y")
     axes.set_aspect("equal")
-    axes.set_title(f"class {label}, wind blows {'South' if label else 'West'}", fontsize=10)
     axes.add_patch(Rectangle((0, 0), BOUND, BOUND, color=GREEN, alpha=0.18, lw=0))
     axes.text(1, 1, "goal", ha="center", va="center", color=GREEN, fontsize=12)
     size = START_HIGH - START_LOW
@@ -46,19 +67,16 @@ def draw_grid(axes: Axes, family: Grid, theta: GridTheta, path: np.ndarray | Non
 
     ticks = np.linspace(-1.8, 1.8, 10)
     points = jnp.asarray(np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2), jnp.float32)
-    # The wind is what opposite actions have in common.
-    wind = jax.vmap(
-        lambda s: (family.displacement(s, jnp.asarray(0), theta) + family.displacement(s, jnp.asarray(2), theta)) / 2
-    )(points)
+    wind = jax.vmap(lambda s: family.wind_at(s, theta))(points)
     axes.quiver(
         points[:, 0], points[:, 1], wind[:, 0], wind[:, 1], color=FAINT, angles="xy", scale_units="xy", scale=1,
         width=0.004, zorder=1,
     )  # fmt: skip
-    wall = ([0, 0], [0, BOUND]) if label else ([0, BOUND], [0, 0])
+    below = bool(family.wall_is_below(theta))
+    wall = ([0, BOUND], [0, 0]) if below else ([0, 0], [0, BOUND])
     axes.plot(*wall, color=INK, lw=5, solid_capstyle="butt", zorder=2)
-    axes.annotate("wall", (0.06, 1.75) if label else (1.55, 0.08), fontsize=9, color=INK)
+    axes.annotate("wall", (1.55, 0.08) if below else (0.06, 1.75), fontsize=9, color=INK)
     if path is not None and len(path):
-        colour = CLASS_COLOURS[label]
         axes.plot(path[:, 0], path[:, 1], "-o", color=colour, ms=2.5, lw=1.2, alpha=0.8, zorder=3)
         axes.plot(path[-1, 0], path[-1, 1], "o", color=colour, ms=9, mec="white", zorder=4)
 

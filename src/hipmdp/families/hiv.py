@@ -8,6 +8,7 @@ for every patient, so that R reveals no hidden parameter:
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from hipmdp._errors import in_range, known_name
+from hipmdp.families.base_family import SET_SIZES
 from hipmdp.families.hiv_equations import PARAMETERS, HIVTheta, advance
 from hipmdp.families.protocol import AbstractFamily
 from hipmdp.families.rollout import Policy
@@ -63,6 +65,7 @@ class HIV(AbstractFamily):
     )  # fmt: skip
     fixed_start: ClassVar[bool] = True
     ships_instances: ClassVar[bool] = True
+    set_sizes: ClassVar[Mapping[str, int]] = {**SET_SIZES, "partial": 10}
 
     sd: float = eqx.field(static=True, default=0.25)
     """Relative standard deviation of the prior."""
@@ -126,10 +129,10 @@ class HIV(AbstractFamily):
             "unhealed untreated": untreated_e <= math.log10(HEALTHY_E),
         }
 
-    def stays_healthy(self, theta: HIVTheta) -> Bool[Array, ""]:
+    def looks_controllable(self, theta: HIVTheta) -> Bool[Array, ""]:
         """Whether some constant treatment keeps a patient healthy for 1,000 days, from the baseline's healthy state.
 
-        Cheap, and a good guess at "controllable": a patient who cannot stay healthy can hardly be healed.
+        A patient who cannot stay healthy can hardly be healed.
         """
         healthy = jnp.log10(jnp.asarray(HEALTHY_STATE, jnp.float32))
         schedules = jnp.repeat(jnp.arange(4, dtype=jnp.int32)[:, None], self.horizon, axis=1)

@@ -83,6 +83,10 @@ class AbstractFamily(BaseFamily, AbstractEnvironment):
         next_state = self.dynamics(key, state, action, context)
         return Step(next_state, self.reward(state, action, next_state, context), self.terminated(next_state, context))
 
+    def looks_controllable(self, theta: Theta) -> Bool[Array, ""]:
+        """A cheap guess at "controllable", by which draws are left out before anything is searched on them."""
+        return jnp.ones((), bool)
+
     def is_well_behaved(self, theta: Theta) -> Bool[Array, ""]:
         """The cheap half of the paper's filter ("well-behaved and controllable"): all the parts hold."""
         return jnp.all(jnp.stack(list(self.well_behaved_parts(theta).values())))

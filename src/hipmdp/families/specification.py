@@ -165,7 +165,7 @@ class FamilyFacts:
     success: str = "terminated"
     """What a successful episode has done, in a word or two."""
     picture: str = "chart"
-    """The kind of picture that shows an episode: grid, acrobot, hiv, or chart."""
+    """The kind of picture that shows an episode: grid, compass, acrobot, hiv, or chart."""
     options: dict[str, float] = field(default_factory=dict)
     """Numbers that this kind of picture needs."""
 

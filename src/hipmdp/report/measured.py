@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hipmdp.families.drawing import BLUE, FAINT, ORANGE, RED
-from hipmdp.families.grid import BOUND
+from hipmdp.families.navigation import BOUND
 from hipmdp.families.specification import FamilyFacts
 from hipmdp.report.style import COLUMN, new_figure, tidy
 from hipmdp.study.paper_figures.uncertainty import centres

@@ -1,12 +1,14 @@
 """Which kind of picture shows a cell: the one that it names, if that is known and the cell's numbers fit it."""
 
 from hipmdp.families.acrobot import AcrobotTheta
+from hipmdp.families.compass import CompassTheta
 from hipmdp.families.grid import GridTheta
 from hipmdp.families.hiv_equations import HIVTheta
 from hipmdp.study.cells.record import CellRecord
 
 KINDS: dict[str, tuple[int, tuple[str, ...], tuple[str, ...]]] = {
     "grid": (2, GridTheta._fields, ("beta",)),
+    "compass": (2, CompassTheta._fields, ()),
     "acrobot": (4, AcrobotTheta._fields, ()),
     "hiv": (6, HIVTheta._fields, ()),
 }

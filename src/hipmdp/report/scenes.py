@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hipmdp.families.acrobot import TIME_STEP, AcrobotTheta
-from hipmdp.families.drawing import draw_acrobot, draw_grid, draw_hiv, hiv_handles
+from hipmdp.families.compass import CompassTheta
+from hipmdp.families.drawing import draw_acrobot, draw_compass, draw_grid, draw_hiv, hiv_handles
 from hipmdp.families.grid import Grid, GridTheta
 from hipmdp.report.pictures import picture_kind
 from hipmdp.report.style import COLUMN, new_figure
@@ -31,6 +32,18 @@ def path_figure(records: list[CellRecord]) -> Figure | None:
     for axes, (label, record) in zip(np.ravel(figure.subplots(1, len(classes))), sorted(classes.items()), strict=True):
         draw_grid(axes, Grid(**record.family_facts.options), GridTheta(float(label)), record.states)
         axes.set_title(f"class {label}: model-free after {record.episodes} episodes", fontsize=8.5)
+    return figure
+
+
+def compass_figure(records: list[CellRecord]) -> Figure | None:
+    """Where the embedded method's last policy goes on the first members."""
+    found = {r.key["instance"]: r for r in records if r.key["method"] == "embedded"}
+    if not found:
+        return None
+    shown = list(found.values())[:3]
+    figure = new_figure(COLUMN * len(shown), 3.3)
+    for axes, record in zip(np.ravel(figure.subplots(1, len(shown))), shown, strict=True):
+        draw_compass(axes, CompassTheta(**record.theta), record.states)
     return figure
 
 
@@ -68,6 +81,7 @@ def patient_figure(records: list[CellRecord]) -> Figure | None:
 
 SCENES: dict[str, Callable[[list[CellRecord]], Figure | None]] = {
     "grid": path_figure,
+    "compass": compass_figure,
     "acrobot": pendulum_figure,
     "hiv": patient_figure,
 }

@@ -14,13 +14,3 @@ class SearchConfig:
     """Episodes of one search."""
     ticks: int
     """Ticks between evaluations."""
-
-
-@dataclass(frozen=True)
-class SetSizes:
-    """How many instances each set needs."""
-
-    test: int
-    train: int
-    train32: int
-    partial: int

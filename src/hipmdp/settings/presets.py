@@ -13,7 +13,7 @@ from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import DynamicsConfig
-from hipmdp.settings.instance_search import SearchConfig, SetSizes
+from hipmdp.settings.instance_search import SearchConfig
 from hipmdp.settings.online import GrowthConfig, OnlineConfig
 
 
@@ -195,11 +195,6 @@ SEARCH: dict[str, SearchConfig] = {
         replace(ACROBOT_DQN, lanes=10, hidden=(128, 128), epsilon_decay=0.98, epsilon_floor=0.02), 600, 40
     ),
     "hiv": SearchConfig(replace(HIV_DQN, lanes=10, minibatches=2, epsilon_decay=0.99, epsilon_floor=0.02), 450, 50),
-}
-SIZES = {
-    "grid": SetSizes(test=2, train=2, train32=0, partial=0),
-    "acrobot": SetSizes(test=20, train=8, train32=32, partial=0),
-    "hiv": SetSizes(test=20, train=5, train32=32, partial=10),
 }
 
 

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from hipmdp._errors import known_name
 from hipmdp._random import root_key, stream
 from hipmdp.families.acrobot import Acrobot
+from hipmdp.families.compass import Compass
 from hipmdp.families.grid import Grid
 from hipmdp.families.hiv import HIV
 from hipmdp.families.protocol import AbstractFamily, Theta, theta_values
@@ -156,6 +157,18 @@ class GridEnv(FamilyEnv[Grid]):
         draw_grid(figure.add_subplot(), self.family, self._theta, states)  # type: ignore[arg-type]
 
 
+class CompassEnv(FamilyEnv[Compass]):
+    """`hipmdp/Compass-v0`."""
+
+    def __init__(self, theta: Mapping[str, float] | None = None, render_mode: str | None = None) -> None:
+        super().__init__(Compass(), theta, render_mode)
+
+    def _draw(self, figure: "Figure", states: np.ndarray, actions: np.ndarray) -> None:
+        from hipmdp.families.drawing import draw_compass
+
+        draw_compass(figure.add_subplot(), self._theta, states)  # type: ignore[arg-type]
+
+
 class AcrobotEnv(FamilyEnv[Acrobot]):
     """`hipmdp/Acrobot-v0`."""
 
@@ -193,5 +206,5 @@ class HIVEnv(FamilyEnv[HIV]):
 
 def register() -> None:
     """Register the environments with Gymnasium; the time limit is theirs, not a wrapper's."""
-    for name, entry in (("Grid", GridEnv), ("Acrobot", AcrobotEnv), ("HIV", HIVEnv)):
+    for name, entry in (("Grid", GridEnv), ("Compass", CompassEnv), ("Acrobot", AcrobotEnv), ("HIV", HIVEnv)):
         gymnasium.register(id=f"hipmdp/{name}-v0", entry_point=f"{__name__}:{entry.__name__}")

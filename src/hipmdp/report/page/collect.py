@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from hipmdp.adaptation.methods import METHODS
 from hipmdp.families import FAMILIES
 from hipmdp.families.drawing import BLUE, GREEN, INK, ORANGE, PURPLE, RED, SKY
-from hipmdp.families.grid import BOUND
+from hipmdp.families.navigation import BOUND
 from hipmdp.report.page.curves import ERROR, Family, groups, summary
 from hipmdp.report.page.latents import latent_maps
 from hipmdp.report.page.scenes import scene

@@ -9,9 +9,10 @@ import numpy as np
 
 from hipmdp.families.acrobot import TIME_STEP
 from hipmdp.families.drawing import CLASS_COLOURS, DRUG_BANDS, GREEN, MARKERS
-from hipmdp.families.grid import BOUND, START_HIGH, START_LOW, Grid
+from hipmdp.families.grid import Grid
 from hipmdp.families.hiv import HEALTHY_E
 from hipmdp.families.hiv_equations import DAYS_PER_STEP
+from hipmdp.families.navigation import BOUND, START_HIGH, START_LOW, STEP_SIZE, WIND_ORIGIN
 from hipmdp.families.specification import FamilyFacts
 from hipmdp.report.pictures import CHART, picture_kind
 from hipmdp.study.cells.record import CellRecord
@@ -44,21 +45,31 @@ def _acrobot(facts: FamilyFacts) -> dict[str, Any]:
 
 def _grid(facts: FamilyFacts) -> dict[str, Any]:
     family = Grid(**facts.options)
-    ticks = np.linspace(-0.9 * BOUND, 0.9 * BOUND, ARROWS)
-    points = jnp.asarray(np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2), jnp.float32)
+    points = jnp.asarray(_points(), jnp.float32)
     classes = []
     for label, colour in enumerate(CLASS_COLOURS):
         theta = family.theta({"theta": float(label)})
-        west, east = (
-            np.asarray(jax.vmap(lambda s, a=a, t=theta: family.displacement(s, jnp.asarray(a), t))(points))
-            for a in (0, 2)
-        )
-        # The wind is what opposite actions have in common.
-        wind = np.concatenate([np.asarray(points), (west + east) / 2], axis=1)
+        blown = np.asarray(jax.vmap(lambda s, t=theta: family.wind_at(s, t))(points))
+        wind = np.concatenate([np.asarray(points), blown], axis=1)
         wall = [[0, 0], [0, BOUND]] if label else [[0, 0], [BOUND, 0]]
         caption = f"class {label}, wind blows {'South' if label else 'West'}"
         classes.append({"caption": caption, "colour": colour, "wall": wall, "wind": wind})
-    return {"bound": BOUND, "start": [START_LOW, START_HIGH], "goal": GREEN, "classes": classes}
+    return _map() | {"classes": classes}
+
+
+def _compass(facts: FamilyFacts) -> dict[str, Any]:
+    return _map() | {"step": STEP_SIZE, "origin": WIND_ORIGIN, "colours": CLASS_COLOURS, "points": _points()}
+
+
+def _map() -> dict[str, Any]:
+    """What the maps of navigation families share."""
+    return {"bound": BOUND, "start": [START_LOW, START_HIGH], "goal": GREEN}
+
+
+def _points() -> np.ndarray:
+    """Where arrows show the wind."""
+    ticks = np.linspace(-0.9 * BOUND, 0.9 * BOUND, ARROWS)
+    return np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
 
 
 def _hiv(facts: FamilyFacts) -> dict[str, Any]:
@@ -78,6 +89,7 @@ def _hiv(facts: FamilyFacts) -> dict[str, Any]:
 
 SCENES: dict[str, Callable[[FamilyFacts], dict[str, Any]]] = {
     "grid": _grid,
+    "compass": _compass,
     "acrobot": _acrobot,
     "hiv": _hiv,
     CHART: _chart,

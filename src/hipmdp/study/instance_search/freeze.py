@@ -1,7 +1,7 @@
 """Frozen instance sets: numbered draws, of which the controllable ones are kept; one file per family.
 
-Controllable draws fill `test` first, then `train32`, whose first members are `train`. The sets that ship were drawn
-with version 1 of the random streams: their θ stand in the searches, and numbered draws of today are others.
+Controllable draws fill the sets in `ORDER`; the first members of `train32` are `train`. The first draws of those sets
+that ship are of version 1 of the random streams: their θ stand in the searches, and numbered draws of today differ.
 """
 
 import dataclasses
@@ -16,20 +16,20 @@ import numpy as np
 
 from hipmdp._files import save_json
 from hipmdp._random import root_key, stream
-from hipmdp.families.hiv import HIV
 from hipmdp.families.instance import stack_thetas
 from hipmdp.families.protocol import BaseFamily
-from hipmdp.settings.presets import SIZES
 from hipmdp.study.instance_search.searches import Searches
 
+ORDER = ("test", "train32", "validation", "final")
+"""Sets that controllable draws fill, one after the other: a set that is added later leaves the others as they are."""
 DRAW_SEED = 2017
 """Seed of the numbered draws from the prior."""
 
 
 def numbered_draws(family: BaseFamily, count: int, stored: dict[int, dict[str, float]]) -> list[dict[str, float]]:
-    """θ by name of the first `count` well-behaved draws (on grid: the two classes), stored ones first of all."""
-    if family.name == "grid":
-        return [{"theta": float(label)} for label in (0, 1)][:count]
+    """θ by name of the first `count` well-behaved draws (or listed members), stored ones first of all."""
+    if family.listed_members:
+        return [dict(theta) for theta in family.listed_members[:count]]
     if all(number in stored for number in range(count)):
         return [stored[number] for number in range(count)]
     drawn = family.draw_instances(stream(root_key(DRAW_SEED), "families/frozen_draws"), count)._asdict()
@@ -38,11 +38,10 @@ def numbered_draws(family: BaseFamily, count: int, stored: dict[int, dict[str, f
 
 
 def promising_draws(family: BaseFamily, thetas: list[dict[str, float]]) -> list[int]:
-    """Numbers of the draws that look controllable: on HIV, where some constant treatment keeps a patient healthy."""
-    if not isinstance(family, HIV):
-        return list(range(len(thetas)))
+    """Numbers of the draws that look controllable."""
     stacked = stack_thetas([family.theta(theta) for theta in thetas])
-    return np.flatnonzero(np.asarray(eqx.filter_jit(jax.vmap(family.stays_healthy))(stacked))).tolist()
+    looks = jax.vmap(family.simulator("instances").looks_controllable)
+    return np.flatnonzero(np.asarray(eqx.filter_jit(looks)(stacked))).tolist()
 
 
 def collected(searches: Searches, draw: int) -> dict[str, Any] | None:
@@ -86,7 +85,7 @@ def assemble(
     command: str,
 ) -> dict[str, Any]:
     """The content of the family's file from all finished searches among the numbered draws `thetas`."""
-    sizes, count = SIZES[family.name], len(thetas)
+    sizes, count = family.set_sizes, len(thetas)
     known = [(i, collected(searches, i)) for i in range(count)]
     done = [(i, found) for i, found in known if found is not None]
 
@@ -109,14 +108,14 @@ def assemble(
         }
 
     good = [row(i, found) for i, found in done if found["controllable"]]
-    partial = [row(i, found) for i, found in done if is_partial(found)][: sizes.partial]
-    if family.name == "grid":
-        sets = {"train": good, "test": good}
+    if family.listed_members:
+        sets = dict.fromkeys(sizes, good)
     else:
-        rest = good[sizes.test : sizes.test + sizes.train32]
-        sets = {"train": rest[: sizes.train], "train32": rest, "test": good[: sizes.test]}
-    if sizes.partial:
-        sets["partial"] = partial
+        ends = np.cumsum([0, *(sizes[name] for name in ORDER)])
+        sets = {name: good[a:b] for name, a, b in zip(ORDER, ends[:-1], ends[1:], strict=True)}
+        sets["train"] = sets["train32"][: sizes["train"]]
+        if "partial" in sizes:
+            sets["partial"] = [row(i, found) for i, found in done if is_partial(found)][: sizes["partial"]]
     return {
         "family": family.name,
         "options": family_options(family),
@@ -147,8 +146,7 @@ def family_options(family: BaseFamily) -> dict[str, Any]:
 
 def is_complete(family: BaseFamily, content: dict[str, Any]) -> bool:
     """Whether every set has all its members."""
-    sizes = SIZES[family.name]
-    return all(len(members) >= getattr(sizes, name) for name, members in content["sets"].items())
+    return all(len(content["sets"][name]) >= size for name, size in family.set_sizes.items())
 
 
 def write_instances(content: dict[str, Any], path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from hipmdp._random import root_key, stream
-from hipmdp.control.policies import greedy_episodes, repeat_theta
+from hipmdp.control.policies import Greedy, greedy_episodes, repeat_theta
 from hipmdp.control.q_network import QNetwork, copy_network
 from hipmdp.control.selection import is_better
 from hipmdp.control.train import new_dqn, train
@@ -18,6 +18,7 @@ from hipmdp.families.rollout import Policy, mean_return, success_rate
 from hipmdp.families.scripted import Schedule, constant_policy, random_policy
 from hipmdp.settings.instance_search import SearchConfig
 from hipmdp.settings.presets import SEARCH
+from hipmdp.study.instance_search import value_iteration
 
 BASELINE_EPISODES = 200
 """Episodes behind the mean return of the random policy and of each constant action."""
@@ -32,10 +33,10 @@ def _measured_key() -> PRNGKeyArray:
     return stream(root_key(0), "study/measured")
 
 
-def measured(family: BaseFamily, theta: Theta, network: QNetwork) -> dict[str, Any]:
-    """Return and success of a greedy policy on the starts on which all stored returns are measured."""
+def measured(family: BaseFamily, theta: Theta, policy: Policy) -> dict[str, Any]:
+    """Return and success of a policy on the starts on which all stored returns are measured."""
     keys = final_keys(family)
-    episodes = greedy_episodes(family, network, repeat_theta(theta, len(keys)), keys)
+    episodes = family.rollouts(policy, keys, repeat_theta(theta, len(keys)))
     record: dict[str, Any] = {"return": mean_return(episodes), "success": success_rate(family, episodes)}
     if family.fixed_start:
         # One deterministic episode: its actions prove the return.
@@ -46,11 +47,16 @@ def measured(family: BaseFamily, theta: Theta, network: QNetwork) -> dict[str, A
 def search(family: BaseFamily, theta: Theta, seed: int, config: SearchConfig | None = None) -> dict[str, Any]:
     """The best greedy policy of one long DDQN run: its return, success, and (fixed start) its actions.
 
+    Where states have so few dimensions that value iteration is possible, its policy is the one, whatever the seed.
     `succeeding` is the best one among those that succeeded in every episode in which they were tried, or None. Policies
     are chosen on 20 starts and then measured on 200 others, so that luck in choosing is not counted as skill.
     """
-    config = config or SEARCH[family.name]
     begin = time.perf_counter()
+    if config is None and value_iteration.is_possible(family):
+        best = {**measured(family, theta, value_iteration.best_policy(family, theta)), "method": "value iteration"}
+        succeeding = best if best["success"] == 1 else None
+        return {"best": best, "succeeding": succeeding, "seconds": round(time.perf_counter() - begin, 1)}
+    config = config or SEARCH[family.name]
     keys = jax.random.split(stream(root_key(0), "study/search_validation"), family.evaluation_episodes)
     lanes = repeat_theta(theta, len(keys))
     state = new_dqn(family.specification, config.dqn, config.episodes, stream(root_key(seed), "study/search"))
@@ -65,7 +71,7 @@ def search(family: BaseFamily, theta: Theta, seed: int, config: SearchConfig | N
     found: dict[str, Any] = {"best": None, "succeeding": None}
     for name, (_, network, episode) in chosen.items():
         source = {"method": "ddqn", "seed": seed, "episode": episode, "episodes": config.episodes}
-        found[name] = {**measured(family, theta, network), **source}
+        found[name] = {**measured(family, theta, Greedy(network)), **source}
     return {**found, "seconds": round(time.perf_counter() - begin, 1)}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from hipmdp._random import root_key, stream
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.model import predict
-from hipmdp.families.grid import BOUND
+from hipmdp.families.navigation import BOUND
 from hipmdp.pretraining.pretrain import pretrain
 from hipmdp.settings.dynamics import DynamicsConfig
 

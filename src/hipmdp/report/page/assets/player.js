@@ -1,6 +1,6 @@
 // The player: choose a cell, and step through the greedy episode at its end.
 
-const STAGES = { grid: gridStage, acrobot: acrobotStage, hiv: patientStage, chart: chartStage };
+const STAGES = { grid: gridStage, compass: compassStage, acrobot: acrobotStage, hiv: patientStage, chart: chartStage };
 
 function playerSection(data) {
   const host = byId("stage"),

@@ -1,8 +1,28 @@
-// The map of grid: goal, start, wall, wind, and the path walked so far.
+// The maps of grid and compass: goal, start, wall, wind, and the path walked so far.
+
+/** The map of one of grid's two classes. */
+function gridStage(scene, cell) {
+  return mapStage(scene, cell, scene.classes[Math.round(cell.theta[0])] ?? scene.classes[0]);
+}
+
+/** The map of one member of compass: its wind and its wall are its own. */
+function compassStage(scene, cell) {
+  const [angle, windAngle, strength, wall] = cell.theta;
+  const wind = scene.points.map(([px, py]) => {
+    const length = scene.step * strength * Math.hypot(px - scene.origin, py - scene.origin);
+    return [px, py, length * Math.cos(windAngle), length * Math.sin(windAngle)];
+  });
+  const left = Math.round(wall) === 1;
+  return mapStage(scene, cell, {
+    caption: `actions turned by ${Math.round((angle * 180) / Math.PI)}°`,
+    colour: scene.colours[left ? 1 : 0],
+    wall: left ? [[0, 0], [0, scene.bound]] : [[0, 0], [scene.bound, 0]],
+    wind,
+  });
+}
 
 /** A stage is prepared once per cell and width, and returns a function that draws one step into a layer. */
-function gridStage(scene, cell) {
-  const kind = scene.classes[Math.round(cell.theta[0])] ?? scene.classes[0];
+function mapStage(scene, cell, kind) {
   return {
     caption: kind.caption,
     prepare(svg, width) {
