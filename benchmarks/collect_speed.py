@@ -36,7 +36,7 @@ def parts() -> list[dict[str, Any]]:
     from hipmdp.settings.presets import dqn_preset
 
     family: Any = hipmdp.make("hiv")
-    config, contexts = dqn_preset("default", family.specification), repeat_theta(family.theta(), 1)
+    config, contexts = dqn_preset("default", family.specification, 500), repeat_theta(family.theta(), 1)
     state = new_dqn(family.specification, config, 500, jax.random.key(0))
     state, _ = dqn.run_ticks(config, family, contexts, state, 500, 200)
     steps, count = config.steps_per_phase, 100

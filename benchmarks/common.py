@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from hipmdp.pretraining.pretrain import batch_facts
 from hipmdp.settings.presets import dynamics_preset
 from hipmdp.study.paper_figures.uncertainty import UNSURE
 from hipmdp.study.statistics import estimate, interquartile_mean, mean
@@ -73,7 +74,7 @@ def cached_model(batch: Any, label: str, method: str, seed: int, latents: str = 
     model = hipmdp.load(path)
     assert model.dynamics is not None
     fitted = model.dynamics.config
-    config = config or dynamics_preset("default", batch.specification)
+    config = config or dynamics_preset("default", batch.specification, batch_facts(batch))
     config = replace(config, role=fitted.role, hidden=fitted.hidden, latent_size=fitted.latent_size)
     return model.with_dynamics(replace(model.dynamics, config=config))
 

@@ -118,7 +118,8 @@ class BuiltInMethod(RunnableMethod):
     def config(self) -> AdaptationConfig:
         """Settings of Algorithm 1."""
         given, specification = self.setting.adaptation, self.family.specification
-        return given or adaptation_preset(self.setting.preset, specification, refined=self.begins_refined)
+        preset, facts = self.setting.preset, self.setting.facts
+        return given or adaptation_preset(preset, specification, facts, refined=self.begins_refined)
 
     @property
     def used_config(self) -> AdaptationConfig | None:
@@ -135,7 +136,8 @@ class BuiltInMethod(RunnableMethod):
     def real_dqn(self) -> DDQNConfig:
         """Settings of a DQN in real episodes: one lane, and no restarts, as a real system cannot be put anywhere."""
         given = self.setting.adaptation
-        config = dqn_preset(self.setting.preset, self.family.specification) if given is None else given.dqn
+        preset, specification, episodes = self.setting.preset, self.family.specification, self.setting.episodes
+        config = dqn_preset(preset, specification, episodes) if given is None else given.dqn
         return replace(config, lanes=1, restart_share=0.0)
 
     def completed(self, run: Run, state: AdaptationState, *, batch: Transitions | None, key: PRNGKeyArray) -> Run:

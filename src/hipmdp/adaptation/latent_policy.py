@@ -42,7 +42,7 @@ class Amortised(BuiltInMethod):
 
     def extend(self, key: PRNGKeyArray, model: Model, batch: Transitions, family: BaseFamily) -> Model:
         """Learn Q(s, w) inside the embedded model."""
-        config = amortise_preset(self.setting.preset, family.specification)
+        config = amortise_preset(self.setting.preset, family.specification, model.facts)
         return learn_latent_policy(model, batch, config, family=family, key=key, quiet=True, work=self.setting.work)
 
     def initial(self, key: PRNGKeyArray, model: Model) -> AdaptationState:

@@ -60,6 +60,7 @@ def learn_policy(
     setting = Setting(
         preset=preset, adaptation=config, family=family, theta=theta, episodes=episodes, reward=reward,
         imagine_in=imagine_in, on_chunk=lambda state: checkpoint.at_chunk_edge(state),
+        facts=model.facts if isinstance(model, Model) else None,
     )  # fmt: skip
     chosen = _method(method, model, setting)
     _check(chosen, model, family, episodes, batch, setting)

@@ -14,6 +14,7 @@ from hipmdp.families.rollout import Transition
 from hipmdp.families.specification import Specification
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.dynamics import DynamicsConfig
+from hipmdp.settings.recipe import Facts
 
 if TYPE_CHECKING:
     from hipmdp.adaptation.run import Run
@@ -67,6 +68,8 @@ class Setting:
     """Where `prepare` keeps checkpoints; None: nowhere."""
     adaptation: AdaptationConfig | None = None
     """Of `start` and what follows; None: the preset's."""
+    facts: Facts | None = None
+    """What the preset's rules read of the batch; None: there is none."""
     family: BaseFamily | None = None
     """For R and for the sizes of replays."""
     theta: Theta | None = None

@@ -137,7 +137,7 @@ class Blind(BuiltInMethod):
         """Train the policy on the instances of the batch, in their environments."""
         thetas = [batch.thetas[instance] for instance in batch.instances]
         episodes = self.EPISODES if family.simulated else max(VALIDATIONS, batch.episode_count)
-        config = dqn_preset(self.setting.preset, family.specification)
+        config = dqn_preset(self.setting.preset, family.specification, episodes)
         return train_blind_policy(family, thetas, episodes, key=key, config=config)
 
     def initial(self, key: PRNGKeyArray, model: Model) -> AdaptationState:

@@ -18,15 +18,17 @@ from hipmdp.adaptation.run import Run
 from hipmdp.adaptation.state import AdaptationState, Phase
 from hipmdp.adaptation.update import update_from_batch
 from hipmdp.control.exploration import epsilon
-from hipmdp.control.policies import EpsilonGreedy
+from hipmdp.control.policies import BeliefActor, EpsilonGreedy
 from hipmdp.control.policy_learner import new_policy_learner, with_empty_replay
 from hipmdp.control.q_network import QNetwork
 from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.belief import new_filter
 from hipmdp.dynamics.reward_head import fit_reward_head
 from hipmdp.families.specification import Specification
 from hipmdp.imagination.build import (
     Imagined,
     Surroundings,
+    doubt,
     imagine_environment,
     imagine_instance,
     imagine_training_instances,
@@ -66,7 +68,11 @@ class AbstractModelBased(BuiltInMethod):
         """w_b ~ P_W, and a DQN that begins with `network`."""
         config = self.config
         capacity = retuning.most_imagined(config, self.setting.episodes) * self.family.horizon
-        learner = new_policy_learner(network, config.dqn, capacity, stream(key, "adaptation/dqn", 0))
+        # The first episode is to show which member of the family this is.
+        informed = self.warms_up and model.has_latent and model.oracle is None and config.latent_temperature is None
+        chosen = new_filter(model.need_dynamics(self.name), stream(key, "adaptation/filter")) if informed else None
+        dqn_key = stream(key, "adaptation/dqn", 0)
+        learner = new_policy_learner(network, config.dqn, capacity, dqn_key, unit=model.reward_unit)
         return AdaptationState(
             model,
             self.no_data(),
@@ -75,6 +81,8 @@ class AbstractModelBased(BuiltInMethod):
             latent=phases.prior_latent(model, self.setting.theta, stream(key, "adaptation/latent")),
             starts=starts_of_instance(self.family, self.setting.theta, key=stream(key, "adaptation/starts")),
             imagination_key=stream(key, "adaptation/contexts"),
+            filter=chosen,
+            belief=None if chosen is None else chosen.start,
             phase=Phase.WARM_UP if self.warms_up else Phase.INTERACT,
             imagined_target=config.imagined_episodes if self.warms_up else 0,
         )
@@ -104,10 +112,16 @@ class AbstractModelBased(BuiltInMethod):
     # A real episode.
 
     def with_actor(self, state: AdaptationState) -> AdaptationState:
-        """ε-greedy, with ε as low as imagination has brought it, and 1 before it; greedy after a warm-up."""
+        """ε-greedy, with ε as low as imagination has brought it, and 1 before it; after a warm-up with an ε of its own,
+        or under the belief about w_b."""
         number = phases.select_policy(state, self.config)
         chance = epsilon(self.config.dqn, state.policy_learner.dqn.started)
-        if not self.explores or (self.warms_up and state.episode == 0):
+        if self.warms_up and state.episode == 0:
+            if state.filter is not None:
+                weight = jnp.asarray(self.config.information_weight, jnp.float32)
+                return replace(state, actor=BeliefActor(state.filter, state.network, weight))
+            chance = jnp.full_like(chance, self.config.warm_up_epsilon)
+        elif not self.explores:
             chance = jnp.zeros_like(chance)
         return replace(state, actor=EpsilonGreedy(phases.policy_number(state, number), chance))
 
@@ -151,7 +165,15 @@ class AbstractModelBased(BuiltInMethod):
         """T̂ fitted to 𝒟_b, a DQN that is ready to learn in it, and N_f more imagined episodes to come."""
         if self.setting.imagine_in == "model" and state.model.dynamics is not None:
             oracle = state.model.oracle is not None
-            state = phases.tune(key, state, state.model.dynamics, fixed_latent=oracle, on_chunk=self.setting.on_chunk)
+            keeps = self.config.keep_accurate_weights and self.knows_family
+            state = phases.tune(
+                key,
+                state,
+                state.model.dynamics,
+                fixed_latent=oracle,
+                accurate_below=self.config.inaccurate_factor * state.model.expected_error if keeps else 0.0,
+                on_chunk=self.setting.on_chunk,
+            )
         state = self._prepare_learner(key, state)
         return replace(
             state,
@@ -212,14 +234,23 @@ class AbstractModelBased(BuiltInMethod):
         assert state.dynamics is not None
         assert state.latent is not None
         assert state.imagination_key is not None
-        unsure = state.model.has_latent and state.model.oracle is None
+        covariance = None
+        if state.model.has_latent and state.model.oracle is None:
+            covariance = doubt(
+                state.model.need_dynamics(self.name),
+                state.dynamics,
+                state.latent,
+                state.instance_data,
+                temperature=self.config.latent_temperature,
+                key=stream(state.imagination_key, "adaptation/filter"),
+            )
         return imagine_instance(
             state.dynamics,
             state.latent,
             state.instance_data,
             self._surroundings(state, state.latent),
             config=self.config,
-            temperature=self.config.latent_temperature if unsure else 0.0,
+            covariance=covariance,
             key=stream(state.imagination_key, "adaptation/contexts"),
         )
 

@@ -23,7 +23,7 @@ from hipmdp.control.policy_learner import (
 from hipmdp.control.q_network import QNetwork
 from hipmdp.control.selection import by_real_return, is_better
 from hipmdp.data.experience import steps_to_transitions
-from hipmdp.dynamics.infer import tune_model
+from hipmdp.dynamics.infer import distinct_rows, infer_latent, tune_model
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.dynamics.quality import quality
 from hipmdp.imagination.build import Imagined
@@ -59,16 +59,30 @@ def model_error(key: PRNGKeyArray, state: AdaptationState) -> float:
 
 
 def tune(
-    key: PRNGKeyArray, state: AdaptationState, family: Dynamics, *, fixed_latent: bool, on_chunk: OnChunk
+    key: PRNGKeyArray,
+    state: AdaptationState,
+    family: Dynamics,
+    *,
+    fixed_latent: bool,
+    accurate_below: float,
+    on_chunk: OnChunk,
 ) -> AdaptationState:
-    """Fit w_b and W to 𝒟_b.
+    """Fit w_b and W to 𝒟_b; w_b alone where that leaves an error below `accurate_below`.
 
     Every tuning starts from the pre-trained W: its posterior is the prior, and no episode counts twice.
     """
-    latent = state.latent if fixed_latent else None
+    latent, data = state.latent if fixed_latent else None, state.instance_data
+    if accurate_below > 0:
+        data = distinct_rows(family, data)
+        if latent is None:
+            latent = infer_latent(family, data, key=stream(key, "adaptation/infer")).value
+        error = quality(family, data, latent, key=stream(key, "adaptation/model_error", 1)).error
+        state = state.noted(error_after_inference=error)
+        if error <= accurate_below:
+            return replace(state, dynamics=family, latent=latent)
     tuned = tune_model(
         family,
-        state.instance_data,
+        data,
         key=stream(key, "adaptation/tune"),
         latent=latent,
         fixed=fixed_latent,

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from hipmdp._optimise import apply_optimizer
 from hipmdp.control.exploration import draw_exploration, epsilon, epsilon_greedy
 from hipmdp.control.q_network import QNetwork, copy_network
+from hipmdp.control.reward_unit import RewardUnit, known_unit, unknown_unit
 from hipmdp.control.target import double_q_target, td_error
 from hipmdp.data import replay as replays
 from hipmdp.data.experience import LoggedSteps
@@ -42,6 +43,8 @@ class DQNState(NamedTuple):
     lanes: Lanes
     started: Int[Array, ""]
     """Episodes started so far."""
+    unit: RewardUnit
+    """What rewards are divided by, where the settings do not say."""
     key: PRNGKeyArray
 
 
@@ -50,8 +53,13 @@ def make_optimizer(config: DDQNConfig) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(config.learning_rate))
 
 
-def init(network: QNetwork, config: DDQNConfig, capacity: int, key: PRNGKeyArray) -> DQNState:
-    """A DQN with an empty replay for `capacity` transitions."""
+def init(
+    network: QNetwork, config: DDQNConfig, capacity: int, key: PRNGKeyArray, *, unit: float | None = None
+) -> DQNState:
+    """A DQN with an empty replay for `capacity` transitions.
+
+    `unit` is the size of a typical reward, where it is known; otherwise the first rewards say it.
+    """
     size = network.centre.shape[0]
     zero = jnp.zeros(size, jnp.float32)
     example = Transition(zero, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.float32), zero, jnp.zeros((), bool))
@@ -65,7 +73,8 @@ def init(network: QNetwork, config: DDQNConfig, capacity: int, key: PRNGKeyArray
     # A copy: donated buffers must not be shared between the two networks.
     target = copy_network(network)
     replay = replays.init(example, capacity)
-    return DQNState(network, target, optimizer, replay, lanes, jnp.zeros((), jnp.int32), key)
+    rewards = unknown_unit() if unit is None else known_unit(unit)
+    return DQNState(network, target, optimizer, replay, lanes, jnp.zeros((), jnp.int32), rewards, key)
 
 
 def act(
@@ -139,10 +148,11 @@ def update(config: DDQNConfig, state: DQNState) -> DQNState:
     batch = replays.sample(state.replay, sample_key, config.batch_size, config.importance_exponent)
     items: Transition = batch.items
     discount = jnp.where(items.terminated, 0, config.discount)
+    scale = 1 / state.unit.value if config.reward_scale is None else config.reward_scale
     q_t_online = jax.vmap(state.online)(items.next_state)
     q_t_target = jax.vmap(state.target)(items.next_state)
     target = jax.vmap(double_q_target, in_axes=(0, 0, 0, 0, None))(
-        items.reward * config.reward_scale, discount, q_t_online, q_t_target, config.squash
+        items.reward * scale, discount, q_t_online, q_t_target, config.squash
     )
 
     def loss(online: QNetwork) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
@@ -191,7 +201,10 @@ def learn_from(config: DDQNConfig, rows: LoggedSteps, state: DQNState) -> DQNSta
 
 def learn(config: DDQNConfig, state: DQNState, flat: LoggedSteps) -> DQNState:
     """The update phase after these rows."""
-    state = state._replace(replay=replays.add(state.replay, flat.transition, flat.valid))
+    state = state._replace(
+        replay=replays.add(state.replay, flat.transition, flat.valid),
+        unit=state.unit.observe(flat.transition.reward, flat.valid),
+    )
 
     def body(_: Any, state: DQNState) -> DQNState:
         return update(config, state)

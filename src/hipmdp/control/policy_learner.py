@@ -33,10 +33,13 @@ class PolicyLearner(NamedTuple):
     """Its imagined return; −∞ before the first evaluation, and whenever the model has changed."""
 
 
-def new_policy_learner(network: QNetwork, config: DDQNConfig, capacity: int, key: PRNGKeyArray) -> PolicyLearner:
-    """A learner that has imagined nothing yet."""
+def new_policy_learner(
+    network: QNetwork, config: DDQNConfig, capacity: int, key: PRNGKeyArray, *, unit: float | None = None
+) -> PolicyLearner:
+    """A learner that has imagined nothing yet; `unit` as in `dqn.init`."""
     best = copy_network(network)
-    return PolicyLearner(dqn.init(network, config, capacity, key), best, jnp.asarray(-jnp.inf, jnp.float32))
+    state = dqn.init(network, config, capacity, key, unit=unit)
+    return PolicyLearner(state, best, jnp.asarray(-jnp.inf, jnp.float32))
 
 
 def with_network(learner: PolicyLearner, network: QNetwork) -> PolicyLearner:
@@ -54,7 +57,8 @@ def with_empty_replay(learner: PolicyLearner) -> PolicyLearner:
 def with_new_network(learner: PolicyLearner, network: QNetwork, config: DDQNConfig, key: PRNGKeyArray) -> PolicyLearner:
     """An untrained DQN with an empty replay; the best policy so far is kept."""
     state = dqn.init(network, config, 1, key)
-    return learner._replace(dqn=state._replace(replay=replays.cleared(learner.dqn.replay)))
+    replay = replays.cleared(learner.dqn.replay)
+    return learner._replace(dqn=state._replace(replay=replay, unit=learner.dqn.unit))
 
 
 def learn_in_imagination(

@@ -19,7 +19,7 @@ independent; the covariance that it reports counts them 1/T (Λ₀ is the precis
     P̄_h = (Λ₀ + (P_h⁻¹ − Λ₀) / T)⁻¹
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -27,7 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from hipmdp.dynamics.model import Dynamics
+from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.model import Dynamics, padded
+from hipmdp.dynamics.standardise import padded_size
 from hipmdp.settings.dynamics import FilterConfig
 
 HYPOTHESES = 8
@@ -51,6 +53,8 @@ class Belief(NamedTuple):
     """Transitions seen."""
     temperature: Float[Array, ""]
     """T (`FilterConfig.temperature`)."""
+    outlier: Int[Array, ""]
+    """The action of the last row, if what it did is far from what the most probable hypothesis says; otherwise −1."""
 
     @property
     def best(self) -> Float[Array, " latent"]:
@@ -75,6 +79,12 @@ class Belief(NamedTuple):
         centre = weight @ self.mean
         within = weight @ jnp.diagonal(self.tempered, axis1=1, axis2=2)
         return jnp.sqrt(within + weight @ (self.mean - centre[None]) ** 2)
+
+    @property
+    def full_covariance(self) -> Float[Array, "latent latent"]:
+        """Covariance of w_b around `best`, within and between the hypotheses."""
+        weight, away = jnp.exp(self.log_weight), self.mean - self.best[None]
+        return jnp.einsum("h,hij->ij", weight, self.tempered) + jnp.einsum("h,hi,hj->ij", weight, away, away)
 
 
 class BeliefPrediction(NamedTuple):
@@ -126,12 +136,14 @@ class Filter(eqx.Module):
         chosen = jnp.argmax(log_weight)
         surprise = error[chosen] ** 2 / (jnp.diagonal(inner[chosen]) + base)
         share = 1 / jnp.minimum(config.misfit_rows + belief.rows + 1, config.misfit_memory)
-        surprise = jnp.minimum(surprise, config.largest_surprise * jnp.maximum(belief.misfit, 1))
+        surprise = jnp.minimum(surprise, config.largest_surprise)
         misfit = belief.misfit + share * (surprise - belief.misfit)
         misfit = jnp.maximum(misfit, config.smallest_misfit)
+        is_outlier = far[jnp.argmax(belief.log_weight)] > config.gate * error.shape[1]
         updated = belief._replace(
-            log_weight=log_weight, mean=mean, covariance=covariance, misfit=misfit, rows=belief.rows + 1
-        )
+            log_weight=log_weight, mean=mean, covariance=covariance, misfit=misfit, rows=belief.rows + 1,
+            outlier=jnp.where(is_outlier, action.astype(jnp.int32), -1),
+        )  # fmt: skip
         # A state that is not finite changes nothing.
         fine = jnp.all(jnp.isfinite(target)) & jnp.all(jnp.isfinite(mean)) & jnp.all(jnp.isfinite(log_weight))
         return jax.tree.map(lambda new, old: jnp.where(fine, new, old), updated, belief)
@@ -184,6 +196,26 @@ class Filter(eqx.Module):
         return self.dynamics.noise_variance() + jnp.var(means, axis=0)
 
 
+def follow(chosen: Filter, log: Transitions) -> Belief:
+    """The belief after all transitions of one instance, in the order of the log."""
+    specification = chosen.dynamics.specification
+    state, after = specification.from_origin(log.state), specification.from_origin(log.next_state)
+    rows = (state, log.action, specification.wrap_angles(after - state), chosen.dynamics.shares(log.duration))
+    size = padded_size(len(log))
+    return _follow(chosen, padded(rows, size), jnp.asarray(len(log), jnp.int32))
+
+
+@eqx.filter_jit
+def _follow(chosen: Filter, rows: Any, count: Int[Array, ""]) -> Belief:
+    def one(belief: Belief, row: Any) -> tuple[Belief, None]:
+        number, (state, action, change, share) = row
+        updated = chosen.update(belief, state, action, change, share)
+        return jax.tree.map(lambda new, old: jnp.where(number < count, new, old), updated, belief), None
+
+    numbers = jnp.arange(rows[1].shape[0], dtype=jnp.int32)
+    return jax.lax.scan(one, chosen.start, (numbers, rows))[0]
+
+
 def new_filter(
     dynamics: Dynamics, key: PRNGKeyArray, hypotheses: int = HYPOTHESES, config: FilterConfig | None = None
 ) -> Filter:
@@ -208,6 +240,7 @@ def new_filter(
         misfit=jnp.ones(dynamics.specification.state_size, jnp.float32),
         rows=jnp.zeros((), jnp.float32),
         temperature=jnp.asarray(config.temperature, jnp.float32),
+        outlier=jnp.asarray(-1, jnp.int32),
     )
     weights = dynamics.draw_weights(key, config.weight_draws)
     return Filter(dynamics=dynamics, weights=weights, start=start, config=config)

@@ -14,12 +14,13 @@ from hipmdp._random import root_key, stream
 from hipmdp.control.policies import Greedy
 from hipmdp.control.policy_learner import PolicyLearner, learn_in_imagination, new_policy_learner
 from hipmdp.control.q_network import QNetwork
+from hipmdp.control.reward_unit import reward_unit
 from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.infer import tune_model
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.families.rollout import rollout
-from hipmdp.imagination.build import Imagined, Surroundings, from_state, imagine_instance, starts_of_log
+from hipmdp.imagination.build import Imagined, Surroundings, doubt, from_state, imagine_instance, starts_of_log
 from hipmdp.imagination.reward import AbstractReward, log_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.settings.adaptation import AdaptationConfig
@@ -79,7 +80,7 @@ def advise(
     """
     dynamics, key = model.need_dynamics("advise"), root_key(seed)
     dynamics.check(transitions)
-    config = config or adaptation_preset("default", model.specification)
+    config = config or adaptation_preset("default", model.specification, model.facts)
     now, specification = (
         np.asarray(transitions.next_state[-1] if state is None else state, np.float64),
         model.specification,
@@ -91,23 +92,19 @@ def advise(
     starts = starts_of_log(transitions, now, key=stream(key, "logs/starts"))
     around = Surroundings(rewards, starts, np.asarray(model.low), np.asarray(model.high))
 
-    def imagined(config: AdaptationConfig, temperature: float, name: str) -> Imagined:
+    def imagined(config: AdaptationConfig, temperature: float | None, name: str) -> Imagined:
+        filter_key, contexts_key = stream(key, "logs/filter"), stream(key, name)
+        covariance = None
+        if model.has_latent:
+            covariance = doubt(dynamics, tuned, latent, transitions, temperature=temperature, key=filter_key)
         return imagine_instance(
-            tuned,
-            latent,
-            transitions,
-            around,
-            config=config,
-            temperature=temperature if model.has_latent else 0.0,
-            key=stream(key, name),
+            tuned, latent, transitions, around, config=config, covariance=covariance, key=contexts_key
         )
 
-    scaled = replace(
-        config.dqn, reward_scale=_reward_scale(rewards, transitions, latent, stream(key, "logs/reward_scale"))
-    )
-    config = replace(config, dqn=scaled)
+    config = replace(config, dqn=replace(config.dqn, reward_scale=None))
+    unit = _reward_unit(rewards, transitions, latent, stream(key, "logs/reward_unit"))
     learning = imagined(config, config.latent_temperature, "logs/contexts")
-    network = _learned(model, config, learning, key, on_progress)
+    network = _learned(model, config, learning, unit=unit, key=key, on_progress=on_progress)
     # The policy was made to bear more doubt about w_b than there is; its value is asked of what the data allow.
     futures = imagined(replace(config, weight_draws=FUTURES, mean_weights=False), 1.0, "logs/futures")
     keys = jax.random.split(stream(key, "logs/futures", 1), FUTURES)
@@ -132,33 +129,32 @@ def advise(
     )
 
 
-def _reward_scale(
+def _reward_unit(
     reward: AbstractReward, transitions: Transitions, latent: Float[Array, " latent"], key: PRNGKeyArray
 ) -> float:
-    """One over the spread of the rewards that the log would have earned: the DQN wants them of order one."""
+    """The size of a typical reward that the log would have earned."""
     from_origin = transitions.specification.from_origin
     states = (from_origin(transitions.state), transitions.action, from_origin(transitions.next_state))
     columns = (jnp.asarray(c) for c in states)
     values, _ = jax.vmap(lambda s, a, n: reward(key, s, a, n, latent))(*columns)
-    rewards = np.asarray(values, np.float64)
-    spread, largest = float(np.std(rewards)), float(np.abs(rewards).max())
-    if not np.isfinite(spread):
+    if not np.isfinite(np.asarray(values)).all():
         raise ValueError("The reward is not finite in some logged transition.")
-    # A reward that is always the same is of order one by itself.
-    return 1 / (spread if spread > 1e-6 * largest else largest or 1.0)
+    return reward_unit(np.asarray(values))
 
 
 def _learned(
     model: Model,
     config: AdaptationConfig,
     imagined: Imagined,
+    *,
+    unit: float,
     key: PRNGKeyArray,
     on_progress: Callable[[int, int], None],
 ) -> QNetwork:
     total = config.imagined_episodes
     network = model.new_network(config.dqn, stream(key, "logs/network"))
     capacity = (total + config.dqn.lanes) * model.specification.horizon
-    learner = new_policy_learner(network, config.dqn, capacity, stream(key, "logs/dqn"))
+    learner = new_policy_learner(network, config.dqn, capacity, stream(key, "logs/dqn"), unit=unit)
 
     def on_chunk(learner: PolicyLearner) -> None:
         on_progress(min(int(learner.dqn.started), total), total)

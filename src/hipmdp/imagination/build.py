@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from hipmdp._random import numpy_generator
 from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.belief import follow, new_filter
 from hipmdp.dynamics.infer import latent_covariance
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.families.protocol import BaseFamily, Theta
@@ -75,15 +76,32 @@ def imagine_instance(
     around: Surroundings,
     *,
     config: AdaptationConfig,
-    temperature: float,
+    covariance: Float[Array, "latent latent"] | None,
     key: PRNGKeyArray,
 ) -> Imagined:
-    """One instance: T̂ tuned to its data, and every w_b that the data still allow (temperature 0: the fitted one)."""
-    covariance = latent_covariance(dynamics, data, latent, temperature) if temperature > 0 else None
+    """One instance: T̂ tuned to its data, and every w_b that the data still allow (no covariance: the fitted one)."""
     contexts = instance_contexts(
         dynamics, latent, key=key, draws=config.weight_draws, mean=config.mean_weights, covariance=covariance
     )
     return Imagined(_environment(dynamics, around.extended(data)), contexts)
+
+
+def doubt(
+    family: Dynamics,
+    tuned: Dynamics,
+    latent: Float[Array, " latent"],
+    data: Transitions,
+    *,
+    temperature: float | None,
+    key: PRNGKeyArray,
+) -> Float[Array, "latent latent"] | None:
+    """How unsure w_b is after `data`: what the belief says, or the Laplace covariance at a temperature.
+
+    The belief is that of the model before it was tuned; at temperature 0 there is no doubt.
+    """
+    if temperature is None:
+        return follow(new_filter(family, key), data).full_covariance
+    return latent_covariance(tuned, data, latent, temperature) if temperature > 0 else None
 
 
 def conditioned_environment(dynamics: Dynamics, around: Surroundings) -> ConditionedImagination:

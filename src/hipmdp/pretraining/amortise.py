@@ -17,7 +17,6 @@ from jaxtyping import PRNGKeyArray
 from hipmdp._errors import check_seed
 from hipmdp._progress import Progress
 from hipmdp._random import root_key, stream
-from hipmdp._units import rounding
 from hipmdp.control import dqn
 from hipmdp.control.policy_learner import evaluate_imagined
 from hipmdp.control.q_network import QNetwork, copy_network
@@ -53,7 +52,7 @@ def amortise(
     With `out` (a directory) checkpoints and, at the end, model.hipmdp are kept there, and the same call goes on where
     it was stopped, to the same bits.
     """
-    settings = config or default_settings(batch, preset, family)
+    settings = config or amortise_preset(preset, model.specification, model.facts)
     description = {
         "model": model_digest(model),
         "batch": batch_digest(batch),
@@ -66,15 +65,6 @@ def amortise(
         return learn_latent_policy(model, batch, settings, family=family, key=root_key(seed), quiet=quiet, work=work)
 
     return resumable_model(out, "amortise", description, learn)
-
-
-def default_settings(batch: Transitions, preset: str, family: BaseFamily | None) -> AmortiseConfig:
-    """Those of the preset; rewards of a log, of whatever size, are scaled to a spread of one, as the DQN wants them."""
-    settings, spread = amortise_preset(preset, batch.specification), float(batch.reward.std())
-    known = _known_family(batch.specification.family, family)
-    if known is not None or spread <= float(rounding(batch.reward)):
-        return settings
-    return replace(settings, dqn=replace(settings.dqn, reward_scale=1 / spread))
 
 
 def _known_family(name: str, family: BaseFamily | None) -> BaseFamily | None:
@@ -101,7 +91,7 @@ def learn_latent_policy(
     environment = conditioned_environment(dynamics, around)
     network = _new_network(model, dynamics, config, stream(key, "amortise/network"))
     capacity = min(config.episodes * model.specification.horizon, config.capacity)
-    state = dqn.init(network, config.dqn, capacity, stream(key, "amortise/dqn"))
+    state = dqn.init(network, config.dqn, capacity, stream(key, "amortise/dqn"), unit=model.reward_unit)
     validation = training_contexts(
         dynamics, key=stream(key, "amortise/validation_contexts"), each=config.validation_draws
     )

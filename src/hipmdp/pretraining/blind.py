@@ -37,7 +37,7 @@ def train_blind(
     The network that is kept is the one whose greedy policy had the best mean rank on the *training* instances,
     evaluated 20 times on the way: late DDQN policies are not always the best ones.
     """
-    config = config or dqn_preset(preset, family.specification)
+    config = config or dqn_preset(preset, family.specification, episodes)
     return train_blind_policy(family, instances, episodes, key=root_key(seed), config=config, quiet=quiet)
 
 

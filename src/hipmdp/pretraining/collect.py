@@ -58,7 +58,7 @@ def collect(
     check_episodes(episodes, family.horizon)
     check_jobs(jobs)
     thetas = resolve_instances(family, instances, stream(root_key(seed), "collect/instances"))
-    config = config or dqn_preset(preset, family.specification)
+    config = config or dqn_preset(preset, family.specification, episodes)
     directory = None if out is None else output_directory(Path(out))
     if directory is not None:
         _check_same_work(directory, family, thetas, episodes, seed, config)

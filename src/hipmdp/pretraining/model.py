@@ -26,6 +26,7 @@ from hipmdp.families.specification import Specification
 from hipmdp.pretraining.header import Header, read_header
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import LatentRole
+from hipmdp.settings.recipe import Facts, unknown_facts
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,18 @@ class Model:
         out, and 0 for a T̂ that was never trained."""
         measured = self.metrics.get("error_on_training_episodes", 0.0)
         return self.metrics.get("error_on_held_out_episodes", measured)
+
+    @property
+    def reward_unit(self) -> float:
+        """The size of a typical reward of the batch."""
+        return float(self.metadata.get("reward_unit", 1.0))
+
+    @property
+    def facts(self) -> Facts:
+        """What the rules of the recipe read of the batch."""
+        data, unknown = self.metadata, unknown_facts(self.specification)
+        length = data["transitions"] / max(1, data["episodes"]) if "transitions" in data else unknown.mean_length
+        return Facts(instances=int(data.get("instances", 0)), mean_length=float(length))
 
     @property
     def has_latent(self) -> bool:

@@ -13,6 +13,7 @@ from jaxtyping import PRNGKeyArray
 from hipmdp._errors import check_seed, known_name
 from hipmdp._progress import Progress
 from hipmdp._random import root_key, stream
+from hipmdp.control.reward_unit import reward_unit
 from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
 from hipmdp.data.work import Work, batch_digest
@@ -23,11 +24,12 @@ from hipmdp.dynamics.quality import latent_use
 from hipmdp.dynamics.reward_head import fit_reward_head
 from hipmdp.dynamics.standardise import check_units, scaling_of
 from hipmdp.families.protocol import BaseFamily
-from hipmdp.pretraining.amortise import default_settings, learn_latent_policy
+from hipmdp.pretraining.amortise import learn_latent_policy
 from hipmdp.pretraining.model import Model
 from hipmdp.pretraining.resume import resumable_model
 from hipmdp.settings.dynamics import DynamicsConfig, LatentRole
-from hipmdp.settings.presets import dynamics_preset
+from hipmdp.settings.presets import amortise_preset, dynamics_preset
+from hipmdp.settings.recipe import Facts
 
 ROLES: dict[str, LatentRole] = {
     "embedded": LatentRole.EMBEDDED,
@@ -118,12 +120,12 @@ def prepare_model(
         embedded = prepare_model(
             batch, "embedded", key=key, preset=preset, config=config, quiet=quiet, latents=latents, work=work
         )
-        settings = default_settings(batch, preset, family)
+        settings = amortise_preset(preset, batch.specification, embedded.facts)
         return learn_latent_policy(embedded, batch, settings, family=family, key=key, quiet=quiet, work=work)
     model = standardised_model(batch, method, key=key, metadata={"preset": preset})
     if method not in ROLES:
         return model
-    config = replace(config or dynamics_preset(preset, batch.specification), role=ROLES[method])
+    config = replace(config or dynamics_preset(preset, batch.specification, model.facts), role=ROLES[method])
     if method == "scratch":
         untrained = new_dynamics(
             config, batch.specification, scaling_of(batch), 0, key=stream(key, "pretrain/dynamics")
@@ -151,11 +153,21 @@ def prepare_model(
     return replace(model, dynamics=dynamics, reward_head=head, oracle=oracle, metrics=metrics)
 
 
+def batch_facts(batch: Transitions) -> Facts:
+    """What the rules of the recipe read of a batch."""
+    return Facts(instances=len(batch.instances), mean_length=len(batch) / max(1, batch.episode_count))
+
+
 def standardised_model(batch: Transitions, method: str, *, key: PRNGKeyArray, metadata: dict[str, object]) -> Model:
     """What every method takes from the batch: centre, scale and range of the states, and a sample of them."""
     scaling, spec = scaling_of(batch), batch.specification
     both = np.concatenate([batch.state, batch.next_state])
-    counts = {"transitions": len(batch), "episodes": batch.episode_count, "instances": len(batch.instances)}
+    counts = {
+        "transitions": len(batch),
+        "episodes": batch.episode_count,
+        "instances": len(batch.instances),
+        "reward_unit": reward_unit(batch.reward),
+    }
     return Model(
         method,
         spec,

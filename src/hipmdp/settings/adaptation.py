@@ -20,22 +20,28 @@ class AdaptationConfig:
     """Weight draws of a pool, one per imagined episode in turn (released code: the mean over 50)."""
     mean_weights: bool = False
     """Whether imagination follows the mean over the draws (released code) instead of one draw per episode."""
-    latent_temperature: float = 100.0
+    latent_temperature: float | None = 100.0
     """Each context also has a w_b of its own, from the Laplace posterior around the fitted one at this temperature;
-    0: all have the fitted one (paper)."""
+    0: all have the fitted one (paper); None: as far from it as the belief about w_b is wide."""
     validation_episodes: int = 50
     """Imagined greedy episodes by which the best policy on the way is chosen; 0: the last one is used (paper)."""
     inaccurate_factor: float = 2.0
     """T̂ is inaccurate when its error on the episode just seen is more than this times its held-out error in
     pre-training (the paper gives no test)."""
+    keep_accurate_weights: bool = False
+    """Whether W stays as it is where T̂ is accurate on 𝒟_b with the w_b that fits it best: rows that say little about
+    the instance (a robot that is stuck) say nothing about W either. Otherwise every tuning fits both (paper)."""
     retunings: int = 2
     """How often T̂ is tuned again in the first ten episodes, at most (released code: once). After them it is tuned
     whenever there are twice as many, accurate or not, so that a long run goes on learning at little cost (released
     code: every ten); 0: never."""
     imagined_warm_up: bool = False
     """Whether N_f episodes are imagined before the first real one, with the instances that T̂ was trained on, so that a
-    policy for the family controls the first episode, greedily; otherwise it is random (paper). A new DQN learns in the
+    policy for the family controls the first episode; otherwise it is random (paper). A new DQN learns in the
     T̂ that is tuned to it: one that has learned to treat all instances alike is slow to learn to treat one."""
+    warm_up_epsilon: float = 0.0
+    """Share of random actions in the first episode after a warm-up: a policy for the family may get stuck where it
+    shows nothing of this instance."""
     clear_replay_on_retune: bool = True
     """Whether the replay is emptied when T̂ was tuned: what another T̂ has shown is worth nothing in this one. The DQN
     keeps its network; as such a DQN sometimes learns nothing any more, a new one takes its place if it finds no policy

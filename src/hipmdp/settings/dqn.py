@@ -33,8 +33,9 @@ class DDQNConfig:
     """Exponent a of prioritized replay (paper)."""
     importance_exponent: float = 0.1
     """Exponent b of the importance weights (paper)."""
-    reward_scale: float = 1.0
-    """Rewards are multiplied by this before learning, to be of order one; returns are reported unscaled."""
+    reward_scale: float | None = 1.0
+    """Rewards are multiplied by this before learning, to be of order one; returns are reported unscaled. None: by one
+    over the size of a typical reward (`hipmdp.control.reward_unit`)."""
     squash: float = 0.0
     """Learn h(Q) instead of Q, h(x) = sign(x) log(1 + squash |x|) / squash; 0 turns it off. It suits returns that span
     many powers of ten; in a deterministic MDP the best policy stays the best."""

@@ -1,7 +1,7 @@
 """The values of every setting, family by family: `default`, what was measured to work, and `paper`, to the letter.
 
 `paper` follows the paper's appendix, and the released code where the paper is silent (K, N_u, epochs); reward scales
-are ours, as the paper names none. A family that is not one of the three takes the generic values.
+are ours, as the paper names none. All other families have the values and rules of `recipe`.
 """
 
 from dataclasses import dataclass, replace
@@ -9,12 +9,14 @@ from typing import Any
 
 from hipmdp._errors import known_name
 from hipmdp.families.specification import Specification
+from hipmdp.settings import recipe
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import DynamicsConfig
 from hipmdp.settings.instance_search import SearchConfig
 from hipmdp.settings.online import GrowthConfig, OnlineConfig
+from hipmdp.settings.recipe import LANES, REFINED_EPSILON, Facts, unknown_facts
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,6 @@ class AmortisePreset:
 
     config: AmortiseConfig
     dqn: dict[str, Any]
-
-
-LANES = 10
-"""Imagined episodes side by side (`paper`: one); the ratio of updates to steps stays the same."""
-REFINED_EPSILON = 0.2
-"""ε at which a DQN begins that goes on from Q(·, w): it has a policy already."""
 
 
 # The paper's values.
@@ -102,8 +98,6 @@ PAPER_GENERIC = FamilyPreset(DDQNConfig(), DDQNConfig(), DynamicsConfig(), Adapt
 GRID_DQN = DDQNConfig(reward_scale=1e-2, minibatches=5)
 ACROBOT_DQN = DDQNConfig(reward_scale=1e-1, minibatches=2)
 HIV_DQN = DDQNConfig(reward_scale=1e-4, squash=1e-2)
-# Nobody knows how long episodes of an unknown system are: one update per step learns from short ones too (CartPole).
-GENERIC_DQN = DDQNConfig(hidden=(128, 128), minibatches=10, epsilon_decay=0.97, epsilon_floor=0.05)
 
 DEFAULT: dict[str, FamilyPreset] = {
     "grid": FamilyPreset(
@@ -141,15 +135,8 @@ DEFAULT: dict[str, FamilyPreset] = {
         adaptation=AdaptationConfig(validation_episodes=16, imagined_warm_up=True),
     ),
 }
-GENERIC = FamilyPreset(
-    dqn=GENERIC_DQN,
-    # With fewer updates, a system whose first episodes are short is not learned at all (CartPole).
-    imagination_dqn=replace(GENERIC_DQN, lanes=LANES, minibatches=5, epsilon_decay=0.99, epsilon_floor=0.02),
-    dynamics=DynamicsConfig(),
-    adaptation=AdaptationConfig(),
-)
-PRESETS = {"default": (DEFAULT, GENERIC), "paper": (PAPER, PAPER_GENERIC)}
-"""By name: the values of the three families, and those of all others."""
+PRESETS = {"default": DEFAULT, "paper": PAPER}
+"""By name: the values of the three families; all others have the recipe's, or the settings' own defaults."""
 
 
 AMORTISE: dict[str, AmortisePreset] = {
@@ -167,7 +154,6 @@ AMORTISE: dict[str, AmortisePreset] = {
         {"hidden": (256, 256), "batch_size": 128, "minibatches": 2, "epsilon_decay": 0.99, "epsilon_floor": 0.02},
     ),
 }
-AMORTISE_GENERIC = AmortisePreset(AmortiseConfig(), {"minibatches": 5, "epsilon_decay": 0.99, "epsilon_floor": 0.02})
 
 
 ONLINE_EPISODES = {"acrobot": 300}
@@ -198,42 +184,55 @@ SEARCH: dict[str, SearchConfig] = {
 }
 
 
-def family_preset(name: str, specification: Specification) -> FamilyPreset:
-    """The values called `name` for a family, with the family's γ in both DQNs."""
-    values, generic = PRESETS[known_name("preset", name, PRESETS)]
-    found = values.get(specification.family, generic)
+def _known(name: str, specification: Specification) -> FamilyPreset | None:
+    """The values called `name` for one of the paper's families, with its γ in both DQNs."""
+    found = PRESETS[known_name("preset", name, PRESETS)].get(specification.family)
+    if found is None and name == "paper":
+        found = PAPER_GENERIC
+    if found is None:
+        return None
     dqn, imagination = (
         replace(config, discount=specification.discount) for config in (found.dqn, found.imagination_dqn)
     )
     return replace(found, dqn=dqn, imagination_dqn=imagination, adaptation=replace(found.adaptation, dqn=imagination))
 
 
-def dqn_preset(name: str, specification: Specification) -> DDQNConfig:
-    """The DQN of real episodes."""
-    return family_preset(name, specification).dqn
+def dqn_preset(name: str, specification: Specification, episodes: int) -> DDQNConfig:
+    """The DQN of so many real episodes."""
+    known = _known(name, specification)
+    return recipe.real_dqn(specification, episodes) if known is None else known.dqn
 
 
-def dynamics_preset(name: str, specification: Specification) -> DynamicsConfig:
+def dynamics_preset(name: str, specification: Specification, facts: Facts) -> DynamicsConfig:
     """The model and its fits."""
-    return family_preset(name, specification).dynamics
+    known = _known(name, specification)
+    return recipe.dynamics(facts) if known is None else known.dynamics
 
 
-def adaptation_preset(name: str, specification: Specification, refined: bool = False) -> AdaptationConfig:
+def adaptation_preset(
+    name: str, specification: Specification, facts: Facts | None = None, *, refined: bool = False
+) -> AdaptationConfig:
     """Algorithm 1; `refined` goes on from a policy, with little exploration."""
-    config = family_preset(name, specification).adaptation
+    known = _known(name, specification)
+    if known is None:
+        return recipe.adaptation(specification, facts or unknown_facts(specification), refined=refined)
+    config = known.adaptation
     return replace(config, dqn=replace(config.dqn, epsilon_start=REFINED_EPSILON)) if refined else config
 
 
-def amortise_preset(name: str, specification: Specification) -> AmortiseConfig:
+def amortise_preset(name: str, specification: Specification, facts: Facts | None = None) -> AmortiseConfig:
     """Q(s, w). The paper has no such policy: its preset differs in the target alone."""
-    preset = AMORTISE.get(specification.family, AMORTISE_GENERIC)
-    return replace(preset.config, dqn=replace(dqn_preset(name, specification), lanes=LANES, **preset.dqn))
+    known, preset = _known(name, specification), AMORTISE.get(specification.family)
+    if known is None or preset is None:
+        return recipe.amortise(specification, facts or unknown_facts(specification))
+    return replace(preset.config, dqn=replace(known.dqn, lanes=LANES, **preset.dqn))
 
 
 def growth_preset(specification: Specification, rounds: int = ONLINE_ROUNDS) -> GrowthConfig:
     """The models that `online` tries."""
-    config = replace(dynamics_preset("default", specification), rounds=rounds, held_out_share=0.0)
-    return GrowthConfig(dynamics=config)
+    known = _known("default", specification)
+    dynamics = DynamicsConfig() if known is None else known.dynamics
+    return GrowthConfig(dynamics=replace(dynamics, rounds=rounds, held_out_share=0.0))
 
 
 def online_preset(specification: Specification) -> OnlineConfig:
@@ -244,3 +243,8 @@ def online_preset(specification: Specification) -> OnlineConfig:
     dqn = replace(own.dqn, epsilon_decay=ONLINE_LAST_EPSILON ** (1 / episodes), restart_share=0.0)
     own = replace(own, episodes=episodes, pools=ONLINE_POOLS, dqn=dqn)
     return OnlineConfig(growth_preset(specification), own)
+
+
+def search_preset(specification: Specification) -> SearchConfig:
+    """The search for the best return known."""
+    return SEARCH.get(specification.family) or recipe.search(specification)

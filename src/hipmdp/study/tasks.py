@@ -20,6 +20,7 @@ from hipmdp.families.instances import frozen_instance
 from hipmdp.imagination.reward import REWARDS, check_reward
 from hipmdp.pretraining.collect import collect
 from hipmdp.pretraining.model import Model, load
+from hipmdp.pretraining.pretrain import batch_facts
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.presets import PRESETS, dqn_preset, dynamics_preset
 from hipmdp.study.cells.files import read_records, write_records
@@ -53,7 +54,7 @@ class BatchTask(StudyTask):
     def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
         """Collect it."""
         setup, family = self.setup, self.setup.make()
-        config = dqn_preset(setup.preset, family.specification)
+        config = dqn_preset(setup.preset, family.specification, setup.training_episodes)
         config = dataclasses.replace(config, **dict(setup.variant.collection))
         args = setup.training, setup.training_episodes, self.seed, setup.preset
         save_transitions(collect(family, *args, work, cores, quiet=True, config=config), out)
@@ -84,9 +85,10 @@ class ModelTask(StudyTask):
         """Prepare it."""
         setup, family = self.setup, self.setup.make()
         batch = load_transitions(inputs[0])
-        config = dynamics_preset(setup.preset, batch.specification)
+        facts = batch_facts(batch)
+        config = dynamics_preset(setup.preset, batch.specification, facts)
         config = dataclasses.replace(config, **dict(setup.variant.dynamics))
-        setting = Setting(preset=setup.preset, dynamics=config, work=Work(output_directory(work)))
+        setting = Setting(preset=setup.preset, dynamics=config, work=Work(output_directory(work)), facts=facts)
         method = METHODS[self.method](setting)
         key = root_key(self.seed)
         if len(inputs) > 1:
@@ -127,9 +129,10 @@ class CellTask(StudyTask):
     def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
         """Run the method on the instance."""
         setup, family = self.setup, self.setup.make()
-        method = find_method(self.source, Setting(preset=setup.preset, family=family), "compare")
-        own = method.uses_model_of is None
+        own = find_method(self.source, Setting(), "compare").uses_model_of is None
         model = _prepared(self.source, setup, self.seed, inputs[0]) if own else load(inputs[0])
+        facts = model.facts if isinstance(model, Model) else None
+        method = find_method(self.source, Setting(preset=setup.preset, family=family, facts=facts), "compare")
         run = learn_policy(
             model,
             family,
