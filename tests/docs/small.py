@@ -10,7 +10,7 @@ from hipmdp.control import dqn
 from hipmdp.dynamics import reward_head
 from hipmdp.families import hiv_equations
 from hipmdp.pretraining.pretrain import pretrain
-from hipmdp.settings import presets
+from hipmdp.settings import presets, recipe
 
 MOST = {"collect": {"instances": 2, "episodes": 2}, "learn_policy": {"episodes": 2}, "train_blind": {"episodes": 20}}
 """A page may ask for more, and gets so much."""
@@ -37,6 +37,28 @@ def small_amortise(preset):
     """A family's Q(s, w), hardly learned and validated once."""
     config = replace(preset.config, episodes=2, pools=1, latent_samples=2, validation_draws=1)
     return replace(preset, config=config, dqn={**preset.dqn, "hidden": (8,), "minibatches": 1})
+
+
+def small_recipe(monkeypatch):
+    """The recipe of all other families, likewise."""
+    real, imagined, dynamics = recipe.real_dqn, recipe.imagination_dqn, recipe.dynamics
+    adaptation, amortise = recipe.adaptation, recipe.amortise
+    changes = {
+        "real_dqn": lambda *given: replace(real(*given), hidden=(8,), minibatches=1),
+        "imagination_dqn": lambda *given: replace(imagined(*given), hidden=(8,), lanes=2, minibatches=1),
+        "dynamics": lambda facts: replace(
+            dynamics(facts), hidden=(16,), rounds=0, tune_rounds=0, scratch_rounds=0, infer_steps=5
+        ),
+        "adaptation": lambda *given, **options: replace(
+            adaptation(*given, **options), imagined_episodes=4, weight_draws=2, validation_episodes=2, retunings=0,
+            imagined_warm_up=False,
+        ),
+        "amortise": lambda *given: replace(
+            amortise(*given), episodes=2, pools=1, latent_samples=2, validation_draws=1
+        ),
+    }  # fmt: skip
+    for name, change in changes.items():
+        monkeypatch.setattr(recipe, name, change)
 
 
 def limited(function, limits):
@@ -75,10 +97,9 @@ def make_small(monkeypatch):
     monkeypatch.setattr(hiv_equations, "SWEEPS", (20,))
     for family, preset in presets.DEFAULT.items():
         monkeypatch.setitem(presets.DEFAULT, family, small_preset(preset))
-    monkeypatch.setitem(presets.PRESETS, "default", (presets.DEFAULT, small_preset(presets.GENERIC)))
+    small_recipe(monkeypatch)
     for family, preset in presets.AMORTISE.items():
         monkeypatch.setitem(presets.AMORTISE, family, small_amortise(preset))
-    monkeypatch.setattr(presets, "AMORTISE_GENERIC", small_amortise(presets.AMORTISE_GENERIC))
     monkeypatch.setattr(presets, "LANES", 2)
     monkeypatch.setattr(hipmdp, "pretrain", small_pretrain)
     for name, limits in MOST.items():

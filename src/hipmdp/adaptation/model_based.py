@@ -112,8 +112,7 @@ class AbstractModelBased(BuiltInMethod):
     # A real episode.
 
     def with_actor(self, state: AdaptationState) -> AdaptationState:
-        """ε-greedy, with ε as low as imagination has brought it, and 1 before it; after a warm-up with an ε of its own,
-        or under the belief about w_b."""
+        """ε-greedy, ε as low as imagination has brought it; after a warm-up with its own ε, or under the belief."""
         number = phases.select_policy(state, self.config)
         chance = epsilon(self.config.dqn, state.policy_learner.dqn.started)
         if self.warms_up and state.episode == 0:
@@ -213,11 +212,11 @@ class AbstractModelBased(BuiltInMethod):
         if self.has_policy(state):
             may_restart = config.clear_replay_on_retune and not self.keeps_network and state.tunings > 1
             state = phases.value_policy(state, imagined, config.validation_episodes, may_restart=may_restart)
-        state = _begin_noted(state)
+        state = phases.begin_noted(state)
         state = phases.imagine(
             state, imagined, config, validation=config.validation_episodes, on_chunk=self.setting.on_chunk
         )
-        state = _end_noted(state)
+        state = phases.end_noted(state)
         if not phases.found_nothing_better(state):
             return phases.next_phase(state, Phase.INTERACT, return_to_beat=None)
         state = phases.restart_learner(key, state, config).noted(restarted=True)
@@ -267,12 +266,9 @@ class AbstractModelBased(BuiltInMethod):
             head_key = stream(state.imagination_key, "adaptation/reward_head")
             head = fit_reward_head(data, state.dynamics.scaling, latents, key=head_key)
         reward = instance_reward(self.setting.reward, self.family, self.setting.theta, head)
-        visited = model.support.state if self._restarts_in_batch and model.support is not None else None
+        restarts = self.config.restart_known and self.knows_family
+        visited = model.support.state if restarts and model.support is not None else None
         return Surroundings(reward, state.starts, np.asarray(model.low), np.asarray(model.high), visited)
-
-    @property
-    def _restarts_in_batch(self) -> bool:
-        return self.config.restart_known and self.knows_family
 
     def network(self, state: AdaptationState) -> QNetwork:
         """The policy that controls the next episode."""
@@ -303,22 +299,3 @@ class AbstractModelBased(BuiltInMethod):
             raise ValueError('reward="learned" needs a model that `pretrain` gave a reward head: pre-train it again.')
         if self.setting.imagine_in == "environment":
             self.family.simulator('imagine_in="environment"')
-
-
-def _begin_noted(state: AdaptationState) -> AdaptationState:
-    """With a record of where imagination begins, unless it only goes on, after a restart of the DQN or from disk."""
-    learner = state.policy_learner
-    begin = {
-        "imagined_before": state.imagined_before + int(learner.dqn.started),
-        "replay_rows_before": int(learner.dqn.replay.size),
-        "return_to_beat": state.return_to_beat,
-    }
-    return state.noted(**{**begin, **state.info})
-
-
-def _end_noted(state: AdaptationState) -> AdaptationState:
-    """With a record of what was imagined since."""
-    learner = state.policy_learner
-    done = state.imagined_before + int(learner.dqn.started)
-    imagined = done - int(state.info["imagined_before"])
-    return state.noted(imagined_episodes=imagined, imagined_return=float(learner.best_return))

@@ -120,6 +120,25 @@ def imagine(
     return replace(state, learner=learner)
 
 
+def begin_noted(state: AdaptationState) -> AdaptationState:
+    """With a record of where imagination begins, unless it only goes on, after a restart of the DQN or from disk."""
+    learner = state.policy_learner
+    begin = {
+        "imagined_before": state.imagined_before + int(learner.dqn.started),
+        "replay_rows_before": int(learner.dqn.replay.size),
+        "return_to_beat": state.return_to_beat,
+    }
+    return state.noted(**{**begin, **state.info})
+
+
+def end_noted(state: AdaptationState) -> AdaptationState:
+    """With a record of what was imagined since."""
+    learner = state.policy_learner
+    done = state.imagined_before + int(learner.dqn.started)
+    imagined = done - int(state.info["imagined_before"])
+    return state.noted(imagined_episodes=imagined, imagined_return=float(learner.best_return))
+
+
 def value_policy(state: AdaptationState, imagined: Imagined, validation: int, *, may_restart: bool) -> AdaptationState:
     """The imagined return of the previous policy in the present model: it is given up only for a higher one."""
     if validation == 0 or not np.isneginf(float(state.policy_learner.best_return)):

@@ -1,0 +1,138 @@
+"""One recipe for every family: one set of values, and rules for what has to differ.
+
+A rule reads the specification, the batch or the run, never the family's name. `Facts` is what the rules read of a
+batch; `pretrain` keeps them with the model, so that everything that follows decides alike.
+
+- What rewards are divided by: the size of a typical reward, in the run or in the batch (`hipmdp.control.reward_unit`).
+- Values over many decades: h(Q) = sign(Q) log(1 + c |Q|) / c is learned, with c = 0.01: linear up to a hundred rewards.
+- How fast ε falls: to its floor within the same share of the episodes, however many there are.
+- The latent's size: n instances differ in at most n − 1 directions; at most twelve. The prior of new instances is the
+  spread of the known latents: a direction that is not used stays at zero.
+- Imagined episodes: as many as make about 100,000 steps, by the mean length of the batch's episodes.
+- How unsure w_b is in imagination: as unsure as the belief is after the real episodes.
+- The first episode: a policy learned in imagination over the known members.
+"""
+
+from dataclasses import dataclass, replace
+
+from hipmdp.families.specification import Specification
+from hipmdp.settings.adaptation import AdaptationConfig
+from hipmdp.settings.amortise import AmortiseConfig
+from hipmdp.settings.dqn import DDQNConfig
+from hipmdp.settings.dynamics import DynamicsConfig
+from hipmdp.settings.instance_search import SearchConfig
+from hipmdp.settings.online import GrowthConfig, OnlineConfig
+
+SQUASH = 0.01
+"""Returns up to a hundred typical rewards are learned as they are, larger ones by their logarithm."""
+LANES = 10
+"""Imagined episodes side by side; the ratio of updates to steps stays the same."""
+IMAGINED_STEPS = 100_000
+"""Imagined steps after a tuning."""
+EPISODE_STEPS = (125, 250, 500, 1000, 2000, 4000)
+"""Numbers of imagined episodes: few different ones, as each is compiled for itself."""
+EXPLORING_SHARE = 0.6
+"""Share of the episodes after which ε is at its floor."""
+MOST_LATENTS = 12
+REFINED_EPSILON = 0.2
+"""ε at which a DQN begins that goes on from Q(·, w): it has a policy already."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules read of a batch."""
+
+    instances: int
+    mean_length: float
+    """Mean number of steps of an episode."""
+
+
+def unknown_facts(specification: Specification) -> Facts:
+    """Where there is no batch: episodes last as long as they may."""
+    return Facts(instances=0, mean_length=float(specification.horizon))
+
+
+def decay(floor: float, episodes: int, start: float = 1.0) -> float:
+    """The factor per episode by which ε falls from `start` to `floor` within the exploring share of the episodes."""
+    return float((floor / start) ** (1 / max(1.0, EXPLORING_SHARE * episodes)))
+
+
+def real_dqn(specification: Specification, episodes: int) -> DDQNConfig:
+    """The DQN of real episodes: `collect`, `blind`, `model_free` and the searches."""
+    floor = 0.05
+    return DDQNConfig(
+        hidden=(128, 128),
+        minibatches=4,
+        epsilon_floor=floor,
+        epsilon_decay=decay(floor, episodes),
+        discount=specification.discount,
+        reward_scale=None,
+        squash=SQUASH,
+    )
+
+
+def imagined_episodes(facts: Facts) -> int:
+    """As many as make about `IMAGINED_STEPS` steps."""
+    wanted = IMAGINED_STEPS / max(1.0, facts.mean_length)
+    return min(EPISODE_STEPS, key=lambda count: abs(count - wanted) / (count + wanted))
+
+
+def imagination_dqn(specification: Specification, episodes: int, start: float = 1.0) -> DDQNConfig:
+    """The DQN inside imagination, where episodes cost little: larger steps, and many lanes."""
+    floor = 0.02
+    return DDQNConfig(
+        hidden=(128, 128),
+        minibatches=2,
+        learning_rate=1e-3,
+        target_rate=0.01,
+        epsilon_start=start,
+        epsilon_floor=floor,
+        epsilon_decay=decay(floor, episodes, start),
+        discount=specification.discount,
+        reward_scale=None,
+        squash=SQUASH,
+        lanes=LANES,
+    )
+
+
+def adaptation(specification: Specification, facts: Facts, *, refined: bool = False) -> AdaptationConfig:
+    """Algorithm 1; `refined` goes on from a policy, with little exploration."""
+    episodes = imagined_episodes(facts)
+    start = REFINED_EPSILON if refined else 1.0
+    return AdaptationConfig(
+        dqn=imagination_dqn(specification, episodes, start),
+        imagined_episodes=episodes,
+        latent_temperature=None,
+        imagined_warm_up=True,
+        keep_accurate_weights=True,
+    )
+
+
+def latent_size(facts: Facts) -> int:
+    """n instances differ in at most n − 1 directions."""
+    return min(MOST_LATENTS, max(2, facts.instances - 1))
+
+
+def dynamics(facts: Facts) -> DynamicsConfig:
+    """T̂ and its fits."""
+    return DynamicsConfig(hidden=(64, 64, 64), latent_size=latent_size(facts), rounds=25_000)
+
+
+def amortise(specification: Specification, facts: Facts) -> AmortiseConfig:
+    """Q(s, w)."""
+    episodes = 8 * imagined_episodes(facts)
+    dqn = replace(imagination_dqn(specification, episodes), learning_rate=5e-4, target_rate=0.005, batch_size=128)
+    return AmortiseConfig(dqn=dqn, episodes=episodes, pools=30, latent_spread=0.35, latent_noise=0.1)
+
+
+def search(specification: Specification) -> SearchConfig:
+    """The best returns known."""
+    episodes = 600
+    return SearchConfig(replace(real_dqn(specification, episodes), lanes=LANES), episodes, ticks=50)
+
+
+def online(specification: Specification) -> OnlineConfig:
+    """Instances one after the other: the model is young, so policies are learned shorter."""
+    own, episodes = amortise(specification, unknown_facts(specification)), 600
+    own = replace(own, episodes=episodes, pools=10, dqn=replace(own.dqn, epsilon_decay=decay(0.02, episodes)))
+    return OnlineConfig(GrowthConfig(dynamics=DynamicsConfig(rounds=4000, held_out_share=0.0)), own)
