@@ -18,11 +18,10 @@ from hipmdp.adaptation.run import Run
 from hipmdp.adaptation.state import AdaptationState, Phase
 from hipmdp.adaptation.update import update_from_batch
 from hipmdp.control.exploration import epsilon
-from hipmdp.control.policies import BeliefActor, EpsilonGreedy
+from hipmdp.control.policies import EpsilonGreedy
 from hipmdp.control.policy_learner import new_policy_learner, with_empty_replay
 from hipmdp.control.q_network import QNetwork
 from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.belief import new_filter
 from hipmdp.dynamics.reward_head import fit_reward_head
 from hipmdp.families.specification import Specification
 from hipmdp.imagination.build import (
@@ -68,9 +67,6 @@ class AbstractModelBased(BuiltInMethod):
         """w_b ~ P_W, and a DQN that begins with `network`."""
         config = self.config
         capacity = retuning.most_imagined(config, self.setting.episodes) * self.family.horizon
-        # The first episode is to show which member of the family this is.
-        informed = self.warms_up and model.has_latent and model.oracle is None and config.latent_temperature is None
-        chosen = new_filter(model.need_dynamics(self.name), stream(key, "adaptation/filter")) if informed else None
         dqn_key = stream(key, "adaptation/dqn", 0)
         learner = new_policy_learner(network, config.dqn, capacity, dqn_key, unit=model.reward_unit)
         return AdaptationState(
@@ -81,8 +77,6 @@ class AbstractModelBased(BuiltInMethod):
             latent=phases.prior_latent(model, self.setting.theta, stream(key, "adaptation/latent")),
             starts=starts_of_instance(self.family, self.setting.theta, key=stream(key, "adaptation/starts")),
             imagination_key=stream(key, "adaptation/contexts"),
-            filter=chosen,
-            belief=None if chosen is None else chosen.start,
             phase=Phase.WARM_UP if self.warms_up else Phase.INTERACT,
             imagined_target=config.imagined_episodes if self.warms_up else 0,
         )
@@ -112,13 +106,10 @@ class AbstractModelBased(BuiltInMethod):
     # A real episode.
 
     def with_actor(self, state: AdaptationState) -> AdaptationState:
-        """ε-greedy, ε as low as imagination has brought it; after a warm-up with its own ε, or under the belief."""
+        """ε-greedy, ε as low as imagination has brought it; after a warm-up with its own ε."""
         number = phases.select_policy(state, self.config)
         chance = epsilon(self.config.dqn, state.policy_learner.dqn.started)
         if self.warms_up and state.episode == 0:
-            if state.filter is not None:
-                weight = jnp.asarray(self.config.information_weight, jnp.float32)
-                return replace(state, actor=BeliefActor(state.filter, state.network, weight))
             chance = jnp.full_like(chance, self.config.warm_up_epsilon)
         elif not self.explores:
             chance = jnp.zeros_like(chance)

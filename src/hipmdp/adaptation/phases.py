@@ -23,7 +23,7 @@ from hipmdp.control.policy_learner import (
 from hipmdp.control.q_network import QNetwork
 from hipmdp.control.selection import by_real_return, is_better
 from hipmdp.data.experience import steps_to_transitions
-from hipmdp.dynamics.infer import distinct_rows, infer_latent, tune_model
+from hipmdp.dynamics.infer import infer_latent, tune_model
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.dynamics.quality import quality
 from hipmdp.imagination.build import Imagined
@@ -73,7 +73,6 @@ def tune(
     """
     latent, data = state.latent if fixed_latent else None, state.instance_data
     if accurate_below > 0:
-        data = distinct_rows(family, data)
         if latent is None:
             latent = infer_latent(family, data, key=stream(key, "adaptation/infer")).value
         error = quality(family, data, latent, key=stream(key, "adaptation/model_error", 1)).error

@@ -43,14 +43,12 @@ class BeliefActor(AbstractActor):
     """a = argmax_a Σ_h p_h Q(s, a, μ_h) / spread + information_weight · I(a).
 
     Values are weighed in units of their spread over the actions; I(a) is the expected information about w_b
-    (`Filter.information`). It falls to nothing by itself as the belief narrows. Where the last action did what no known
-    member would do (it ran into a wall that T̂ does not know), any other action is tried: a policy of the model would
-    do the same again.
+    (`Filter.information`). It falls to nothing by itself as the belief narrows.
     """
 
     filter: Filter
     network: QNetwork
-    """Q(s, w); or Q(s), one policy for all members."""
+    """Q(s, w)."""
     information_weight: Float[Array, ""]
 
     def act(
@@ -60,10 +58,7 @@ class BeliefActor(AbstractActor):
         values = self.values(state, memory)
         scaled = (values - jnp.max(values)) / jnp.maximum(jnp.std(values), FLAT)
         information = self.filter.information(memory, state)
-        best = jnp.argmax(scaled + self.information_weight * information).astype(jnp.int32)
-        others = jnp.arange(values.shape[0]) != memory.outlier
-        other = jax.random.categorical(key, jnp.where(others, 0.0, -jnp.inf)).astype(jnp.int32)
-        return jnp.where(memory.outlier >= 0, other, best)
+        return jnp.argmax(scaled + self.information_weight * information).astype(jnp.int32)
 
     def observe(
         self, memory: Belief, state: Float[Array, " state"], action: Int[Array, ""], next_state: Float[Array, " state"]
@@ -74,8 +69,6 @@ class BeliefActor(AbstractActor):
 
     def values(self, state: Float[Array, " state"], belief: Belief) -> Float[Array, " actions"]:
         """Σ_h p_h Q(s, ·, μ_h)."""
-        if self.network.centre.shape[0] == state.shape[0]:
-            return self.network(state)
         values = jax.vmap(lambda latent: self.network(jnp.concatenate([state, latent])))(belief.mean)
         return jnp.exp(belief.log_weight) @ values
 

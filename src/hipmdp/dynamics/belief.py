@@ -53,8 +53,6 @@ class Belief(NamedTuple):
     """Transitions seen."""
     temperature: Float[Array, ""]
     """T (`FilterConfig.temperature`)."""
-    outlier: Int[Array, ""]
-    """The action of the last row, if what it did is far from what the most probable hypothesis says; otherwise −1."""
 
     @property
     def best(self) -> Float[Array, " latent"]:
@@ -136,14 +134,12 @@ class Filter(eqx.Module):
         chosen = jnp.argmax(log_weight)
         surprise = error[chosen] ** 2 / (jnp.diagonal(inner[chosen]) + base)
         share = 1 / jnp.minimum(config.misfit_rows + belief.rows + 1, config.misfit_memory)
-        surprise = jnp.minimum(surprise, config.largest_surprise)
+        surprise = jnp.minimum(surprise, config.largest_surprise * jnp.maximum(belief.misfit, 1))
         misfit = belief.misfit + share * (surprise - belief.misfit)
         misfit = jnp.maximum(misfit, config.smallest_misfit)
-        is_outlier = far[jnp.argmax(belief.log_weight)] > config.gate * error.shape[1]
         updated = belief._replace(
-            log_weight=log_weight, mean=mean, covariance=covariance, misfit=misfit, rows=belief.rows + 1,
-            outlier=jnp.where(is_outlier, action.astype(jnp.int32), -1),
-        )  # fmt: skip
+            log_weight=log_weight, mean=mean, covariance=covariance, misfit=misfit, rows=belief.rows + 1
+        )
         # A state that is not finite changes nothing.
         fine = jnp.all(jnp.isfinite(target)) & jnp.all(jnp.isfinite(mean)) & jnp.all(jnp.isfinite(log_weight))
         return jax.tree.map(lambda new, old: jnp.where(fine, new, old), updated, belief)
@@ -240,7 +236,6 @@ def new_filter(
         misfit=jnp.ones(dynamics.specification.state_size, jnp.float32),
         rows=jnp.zeros((), jnp.float32),
         temperature=jnp.asarray(config.temperature, jnp.float32),
-        outlier=jnp.asarray(-1, jnp.int32),
     )
     weights = dynamics.draw_weights(key, config.weight_draws)
     return Filter(dynamics=dynamics, weights=weights, start=start, config=config)

@@ -31,23 +31,6 @@ class Latent(NamedTuple):
     """The energy per transition at which each start ended: alike when the answer does not depend on the start."""
 
 
-REPEATED = 0.01
-"""Rows whose states, actions and changes are all closer than this, in standard deviations, repeat each other."""
-
-
-def distinct_rows(dynamics: Dynamics, transitions: Transitions) -> Transitions:
-    """The rows that do not repeat an earlier one.
-
-    A system that is stuck says the same thing over and over: it must not outvote what was seen before.
-    """
-    specification, scaling = dynamics.specification, dynamics.scaling
-    state, after = (specification.from_origin(s) for s in (transitions.state, transitions.next_state))
-    change = specification.wrap_angles(after - state) / np.asarray(scaling.change_scale)
-    columns = [state / np.asarray(scaling.state_scale) / REPEATED, change / REPEATED, transitions.action[:, None]]
-    _, first = np.unique(np.round(np.concatenate(columns, axis=1)), axis=0, return_index=True)
-    return transitions.select(np.sort(first))
-
-
 def chosen_rows(transitions: Transitions, most: int) -> Transitions:
     """At most `most` rows: all, or evenly spread ones."""
     if len(transitions) <= most:

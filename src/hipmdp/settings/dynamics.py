@@ -121,4 +121,4 @@ class FilterConfig:
     smallest_misfit: float = 0.01
     """Lower limit of c: a model can be ten times as good as it expects (grid away from walls), but not perfect."""
     largest_surprise: float = 25.0
-    """A squared error counts for the misfit as at most this many times the model's own noise: a wall is not noise."""
+    """A squared error counts for the misfit as at most this many times the expected one: a wall is not noise."""

@@ -10,7 +10,8 @@ batch; `pretrain` keeps them with the model, so that everything that follows dec
   spread of the known latents: a direction that is not used stays at zero.
 - Imagined episodes: as many as make about 100,000 steps, by the mean length of the batch's episodes.
 - How unsure w_b is in imagination: as unsure as the belief is after the real episodes.
-- The first episode: a policy learned in imagination over the known members.
+- The first episode: a policy learned in imagination over the known members, with some random actions.
+- Whether W is tuned: only where T̂ is inaccurate on the new instance with the w_b that fits it best.
 """
 
 from dataclasses import dataclass, replace
@@ -34,6 +35,9 @@ EPISODE_STEPS = (125, 250, 500, 1000, 2000, 4000)
 EXPLORING_SHARE = 0.6
 """Share of the episodes after which ε is at its floor."""
 MOST_LATENTS = 12
+WARM_UP_EPSILON = 0.1
+"""Share of random actions in the first episode: a policy for the whole family may be stuck with one of its members,
+and would show nothing of it."""
 REFINED_EPSILON = 0.2
 """ε at which a DQN begins that goes on from Q(·, w): it has a policy already."""
 
@@ -104,6 +108,7 @@ def adaptation(specification: Specification, facts: Facts, *, refined: bool = Fa
         imagined_episodes=episodes,
         latent_temperature=None,
         imagined_warm_up=True,
+        warm_up_epsilon=WARM_UP_EPSILON,
         keep_accurate_weights=True,
     )
 
