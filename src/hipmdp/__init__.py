@@ -30,7 +30,7 @@ from hipmdp.pretraining.amortise import amortise
 from hipmdp.pretraining.blind import train_blind
 from hipmdp.pretraining.collect import collect
 from hipmdp.pretraining.model import Model, load
-from hipmdp.pretraining.pretrain import LatentIgnoredWarning, pretrain
+from hipmdp.pretraining.pretrain import LatentIgnoredWarning, NothingToLearnWarning, pretrain
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dqn import DDQNConfig
@@ -62,6 +62,7 @@ __all__ = [
     "LogColumns",
     "Model",
     "Neighbour",
+    "NothingToLearnWarning",
     "OnlineConfig",
     "OnlineRecord",
     "OnlineRun",

@@ -132,3 +132,37 @@ def test_a_phase_does_not_change_the_state_it_is_given(after_first_episode):
     stored = phases.store_episode(state)
     assert len(state.instance_data) == 0 < len(stored.instance_data) == len(state.steps)
     assert len(stored.steps) == 0 < len(state.steps)
+
+
+@pytest.mark.parametrize(("factor", "kept"), [(1e6, True), (1e-6, False)])
+def test_weights_are_tuned_only_where_the_model_is_inaccurate(factor, kept):
+    """With the w_b that fits it best T̂ is accurate by the first measure, and not by the second."""
+    config = replace(TRANSFER, inaccurate_factor=factor, keep_accurate_weights=True)
+    method = built_in("embedded", adaptation=config)
+    state = _episode(method, method.start(root_key(5), model("embedded"), CORRIDOR.specification), 0)
+    state, info = method.after_episode(root_key(7), state)
+    same = np.array_equal(state.dynamics.posterior.mean, model("embedded").dynamics.posterior.mean)
+    assert same is kept
+    assert info["tuned"]
+    assert np.isfinite(info["error_after_inference"])
+
+
+def test_the_first_episode_after_a_warm_up_has_an_epsilon_of_its_own():
+    config = replace(TRANSFER, imagined_warm_up=True, warm_up_epsilon=0.25)
+    method = built_in("embedded", adaptation=config)
+    state = method.start(root_key(5), model("embedded"), CORRIDOR.specification)
+    assert float(method.with_actor(state).actor.epsilon) == 0.25
+    later = replace(state, episode=1)
+    assert float(method.with_actor(later).actor.epsilon) != 0.25
+
+
+def test_the_doubt_about_w_can_be_the_belief_s():
+    """At temperature None contexts differ in w_b as the belief does; at 0 all have the fitted one."""
+    latents = {}
+    for temperature in (None, 0.0):
+        method = built_in("embedded", adaptation=replace(TRANSFER, latent_temperature=temperature))
+        state = _episode(method, method.start(root_key(5), model("embedded"), CORRIDOR.specification), 0)
+        state, _ = method.after_episode(root_key(7), state)
+        latents[temperature] = np.asarray(method.imagined(state).contexts.latent)
+    assert np.ptp(latents[0.0], axis=0).max() == 0
+    assert np.ptp(latents[None], axis=0).min() > 0

@@ -162,3 +162,21 @@ def test_gymnasium_itself_agrees():
 
     check_env(Walk(1.0), skip_render_check=True)
     assert isinstance(Walk(1.0), gymnasium.Env)
+
+
+def test_rewards_that_are_all_alike_are_a_warning():
+    """Nothing ends and every step pays the same: that passes, but the user is told."""
+
+    class Endless(Corridor):
+        def reward(self, state, action, next_state, theta=None):
+            return jnp.asarray(-1.0, jnp.float32)
+
+        def terminated(self, next_state, theta=None):
+            return jnp.zeros((), bool)
+
+    (found,) = (check for check in check_family(Endless()) if check.name == "episodes")
+    assert found.passed
+    assert found.warns
+    assert "every reward was -1" in found.sentence
+    (usual,) = (check for check in check_family(Corridor()) if check.name == "episodes")
+    assert not usual.warns

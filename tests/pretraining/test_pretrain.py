@@ -10,6 +10,7 @@ import pytest
 import hipmdp
 from hipmdp._random import root_key
 from hipmdp.data.checkpoint import save_checkpoint
+from hipmdp.data.transitions import COLUMNS, Transitions
 from hipmdp.data.work import Work
 from hipmdp.pretraining.pretrain import prepare_model
 from hipmdp.pretraining.resume import clear_directory
@@ -154,3 +155,13 @@ def test_only_what_a_fit_left_is_removed(tmp_path):
     (tmp_path / "notes.txt").unlink()
     clear_directory(tmp_path, "pretrain")
     assert not tmp_path.exists()
+
+
+def test_a_batch_without_anything_to_learn_is_told():
+    batch = hipmdp.collect(hipmdp.make("grid"), 2, episodes=2, quiet=True)
+    columns = {name: getattr(batch, name) for name in COLUMNS} | {
+        "reward": np.full(len(batch), -1.0), "terminated": np.zeros(len(batch), bool)
+    }  # fmt: skip
+    same = Transitions(batch.specification, columns, batch.thetas)
+    with pytest.warns(hipmdp.NothingToLearnWarning, match="Every reward of the batch is -1 and no episode ended"):
+        hipmdp.pretrain(same, "model_free", quiet=True)

@@ -19,7 +19,8 @@ def check_env(
 ) -> None:
     """Run a few episodes of your own family, and say what is wrong with it, in words.
 
-    One line for each check; exit code 0 when all pass, 1 when one fails, 2 when the family cannot be loaded.
+    One line for each check (! passes, but deserves a second thought); exit code 0 when all pass, 1 when one fails, 2
+    when the family cannot be loaded.
 
     Example: hipmdp check-env cartpole:family
 
@@ -33,7 +34,8 @@ def check_env(
     console = Console()
     checks = check_family(make(name), seed, steps)
     for check in checks:
-        say(console, f"{'✓' if check.passed else '✗'} {check.name}: {check.sentence}")
+        sign = "✗" if not check.passed else "!" if check.warns else "✓"
+        say(console, f"{sign} {check.name}: {check.sentence}")
     failed = sum(not check.passed for check in checks)
     if failed:
         sys.stderr.write(f"hipmdp: {failed} of {len(checks)} checks failed for {name}.\n")

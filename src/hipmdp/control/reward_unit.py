@@ -1,6 +1,6 @@
 """The size of a typical reward, which a DQN divides rewards by: read from the rewards themselves.
 
-u = exp(mean log |r|) over the rewards that are not zero, where |r| below a millionth of the largest one counts as zero.
+u = exp(mean log |r|) over the rewards that are not zero, where |r| below a millionth of a typical one counts as zero.
 In logarithms one outlier among a thousand rewards moves u by a few percent. Values far above u are compressed
 (`DDQNConfig.squash`), so that u need not be exact.
 """
@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 ROWS = 1000
 """Rewards other than zero after which a DQN keeps its unit: values that are learned must not change their meaning."""
 NEGLIGIBLE = 1e-6
-"""Rewards below this share of the largest one count as zero."""
+"""Rewards below this share of a typical one count as zero."""
 
 
 class RewardUnit(NamedTuple):
@@ -24,8 +24,6 @@ class RewardUnit(NamedTuple):
     """Σ log |r| over the rewards that are counted."""
     rows: Float[Array, ""]
     """How many those are."""
-    largest: Float[Array, ""]
-    """Largest |r| so far."""
 
     @property
     def value(self) -> Float[Array, ""]:
@@ -35,10 +33,10 @@ class RewardUnit(NamedTuple):
     def observe(self, rewards: Float[Array, " rows"], valid: Bool[Array, " rows"]) -> "RewardUnit":
         """With some more rewards, unless there were enough."""
         sizes = jnp.where(valid, jnp.abs(rewards), 0)
-        largest = jnp.maximum(self.largest, jnp.max(sizes))
-        counted = (sizes > NEGLIGIBLE * largest) & (self.rows < ROWS)
+        least = jnp.where(self.rows > 0, NEGLIGIBLE * self.value, 0)
+        counted = (sizes > least) & (self.rows < ROWS)
         logs = jnp.where(counted, jnp.log(jnp.where(counted, sizes, 1)), 0)
-        return RewardUnit(self.log_sum + jnp.sum(logs), self.rows + jnp.sum(counted, dtype=self.rows.dtype), largest)
+        return RewardUnit(self.log_sum + jnp.sum(logs), self.rows + jnp.sum(counted, dtype=self.rows.dtype))
 
 
 def unknown_unit() -> RewardUnit:
@@ -50,11 +48,13 @@ def unknown_unit() -> RewardUnit:
 def known_unit(value: float) -> RewardUnit:
     """A unit that stays as it is."""
     size = jnp.asarray(value, jnp.float32)
-    return RewardUnit(jnp.log(size) * ROWS, jnp.asarray(ROWS, jnp.float32), size)
+    return RewardUnit(jnp.log(size) * ROWS, jnp.asarray(ROWS, jnp.float32))
 
 
 def reward_unit(rewards: np.ndarray) -> float:
     """u of a batch of rewards; one where all are zero."""
     sizes = np.abs(np.asarray(rewards, np.float64))
-    sizes = sizes[sizes > NEGLIGIBLE * sizes.max(initial=0.0)]
-    return float(np.exp(np.mean(np.log(sizes)))) if len(sizes) else 1.0
+    sizes = sizes[sizes > 0]
+    if len(sizes) == 0:
+        return 1.0
+    return float(np.exp(np.mean(np.log(sizes[sizes > NEGLIGIBLE * np.median(sizes)]))))

@@ -179,6 +179,8 @@ def load(path: str | Path) -> Model:
     """
     if str(path) in FAMILIES and not Path(path).exists():
         place = resources.files("hipmdp.pretraining").joinpath("shipped", f"{path}.hipmdp")
+        if not place.is_file():
+            raise ValueError(f"No model of {str(path)!r} comes with hipmdp: make one with hipmdp.pretrain.")
         with resources.as_file(place) as shipped:
             return load(shipped)
     parts, meta = load_checkpoint(Path(path), "model", _template)

@@ -45,6 +45,10 @@ class LatentIgnoredWarning(UserWarning):
     """The fitted model predicts the same whatever the latent."""
 
 
+class NothingToLearnWarning(UserWarning):
+    """Nothing in the batch tells a good policy from a bad one."""
+
+
 def pretrain(
     batch: Transitions,
     method: str = "embedded",
@@ -116,6 +120,13 @@ def prepare_model(
     if len(batch) < 2:
         raise ValueError(f"pretrain needs at least two transitions, got {len(batch)}.")
     check_units(batch)
+    if is_reward_constant(batch):
+        warnings.warn(
+            f"Every reward of the batch is {batch.reward[0]:g} and no episode ended by itself: nothing tells a good "
+            "policy from a bad one. Collect episodes that reach the goal, or give another reward.",
+            NothingToLearnWarning,
+            stacklevel=2,
+        )
     if method == "amortised":
         embedded = prepare_model(
             batch, "embedded", key=key, preset=preset, config=config, quiet=quiet, latents=latents, work=work
@@ -151,6 +162,11 @@ def prepare_model(
     progress.close()
     metrics = _metrics(dynamics, batch, method, stream(key, "pretrain/metrics"))
     return replace(model, dynamics=dynamics, reward_head=head, oracle=oracle, metrics=metrics)
+
+
+def is_reward_constant(batch: Transitions) -> bool:
+    """Whether the batch has rewards that never vary, and no episode that terminates."""
+    return batch.specification.rewarded and float(np.ptp(batch.reward)) == 0 and not batch.terminated.any()
 
 
 def batch_facts(batch: Transitions) -> Facts:

@@ -36,6 +36,8 @@ class Check(NamedTuple):
     name: str
     passed: bool
     sentence: str
+    warns: bool = False
+    """Whether it passed, but deserves a second thought."""
 
 
 class Examination:
@@ -193,8 +195,17 @@ def _ends(family: BaseFamily, steps: Transition, theta: Theta) -> np.ndarray:
 
 
 def _episodes(x: Examination) -> Iterator[Check]:
-    ended = sum(bool(steps.terminated.any()) for steps in x.run(x.thetas))
-    yield Check("episodes", True, f"{ended} of {len(x.thetas)} random episodes terminated within {x.steps} steps")
+    episodes = x.run(x.thetas)
+    ended = sum(bool(steps.terminated.any()) for steps in episodes)
+    sentence = f"{ended} of {len(x.thetas)} random episodes terminated within {x.steps} steps"
+    rewards = np.concatenate([steps.reward for steps in episodes])
+    alike = ended == 0 and float(np.ptp(rewards)) == 0
+    if alike:
+        sentence += (
+            f", and every reward was {float(rewards[0]):g}: nothing tells a good policy from a bad one, unless longer "
+            "or better episodes end; give a reward that says when the goal is near, or log episodes that reach it"
+        )
+    yield Check("episodes", True, sentence, warns=alike)
 
 
 def _same(first: Transition, second: Transition) -> bool:
