@@ -49,7 +49,7 @@ def toy_log(state, change, instance=None, action=None, specification=None):
     columns = {
         "state": state,
         "action": np.zeros(count) if action is None else action,
-        "reward": np.zeros(count),
+        "reward": np.arange(count) % 2.0,
         "next_state": state + np.asarray(change, np.float32),
         "terminated": np.zeros(count, bool),
         "truncated": np.zeros(count, bool),
