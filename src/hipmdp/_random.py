@@ -72,7 +72,7 @@ STREAMS: dict[str, str] = {
     "logs/forecast": "futures of `forecast`",
     "logs/tune": "tuning of T̂ to a log",
     "logs/starts": "logged states from which imagined episodes start",
-    "logs/reward_unit": "steps of a stochastic reward on logged transitions",
+    "logs/reward": "steps of a stochastic reward on logged transitions",
     "logs/filter": "weight draws of the belief filter that follows a log",
     "logs/network": "the Q-network of `advise`",
     "logs/dqn": "the DQN of `advise`",

@@ -55,4 +55,3 @@ def test_a_model_keeps_what_the_rules_read():
     batch = hipmdp.collect(Corridor(), 2, episodes=3, quiet=True, jobs=1)
     model = hipmdp.pretrain(batch, "model_free", quiet=True)
     assert model.facts == Facts(2, len(batch) / 6)
-    assert model.reward_unit > 0

@@ -90,7 +90,8 @@ class Refined(AbstractModelBased):
         """The prior belief, and its policy."""
         chosen = belief_filter(key, model, self.name)
         belief = chosen.start
-        state = self.initial_with(key, model, model.need_latent_policy(self.name).at(belief.best))
+        policy = model.need_latent_policy(self.name).at(belief.best)
+        state = self.initial_with(key, model, policy, unit=model.policy_unit)
         return replace(state, latent=belief.best, belief=belief, filter=chosen)
 
     def with_actor(self, state: AdaptationState) -> AdaptationState:

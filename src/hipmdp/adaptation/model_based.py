@@ -63,12 +63,14 @@ class AbstractModelBased(BuiltInMethod):
         """w_b ~ P_W and an untrained policy."""
         return self.initial_with(key, model, model.new_network(self.config.dqn, stream(key, "adaptation/network", 0)))
 
-    def initial_with(self, key: PRNGKeyArray, model: Model, network: QNetwork) -> AdaptationState:
-        """w_b ~ P_W, and a DQN that begins with `network`."""
+    def initial_with(
+        self, key: PRNGKeyArray, model: Model, network: QNetwork, unit: float | None = None
+    ) -> AdaptationState:
+        """w_b ~ P_W, and a DQN that begins with `network`, whose values are in `unit`s where that is known."""
         config = self.config
         capacity = retuning.most_imagined(config, self.setting.episodes) * self.family.horizon
         dqn_key = stream(key, "adaptation/dqn", 0)
-        learner = new_policy_learner(network, config.dqn, capacity, dqn_key, unit=model.reward_unit)
+        learner = new_policy_learner(network, config.dqn, capacity, dqn_key, unit=unit)
         return AdaptationState(
             model,
             self.no_data(),
@@ -201,7 +203,8 @@ class AbstractModelBased(BuiltInMethod):
         """Imagined episodes up to the target; once more by a new DQN if the present one found nothing better."""
         config, imagined = self.config, self.imagined(state)
         if self.has_policy(state):
-            may_restart = config.clear_replay_on_retune and not self.keeps_network and state.tunings > 1
+            again = state.tunings > 1 or (self.warms_up and config.retry_after_warm_up)
+            may_restart = config.clear_replay_on_retune and not self.keeps_network and again
             state = phases.value_policy(state, imagined, config.validation_episodes, may_restart=may_restart)
         state = phases.begin_noted(state)
         state = phases.imagine(

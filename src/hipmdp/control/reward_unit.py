@@ -8,7 +8,6 @@ In logarithms one outlier among a thousand rewards moves u by a few percent. Val
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 ROWS = 1000
@@ -49,12 +48,3 @@ def known_unit(value: float) -> RewardUnit:
     """A unit that stays as it is."""
     size = jnp.asarray(value, jnp.float32)
     return RewardUnit(jnp.log(size) * ROWS, jnp.asarray(ROWS, jnp.float32))
-
-
-def reward_unit(rewards: np.ndarray) -> float:
-    """u of a batch of rewards; one where all are zero."""
-    sizes = np.abs(np.asarray(rewards, np.float64))
-    sizes = sizes[sizes > 0]
-    if len(sizes) == 0:
-        return 1.0
-    return float(np.exp(np.mean(np.log(sizes[sizes > NEGLIGIBLE * np.median(sizes)]))))

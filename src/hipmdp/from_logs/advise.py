@@ -14,7 +14,6 @@ from hipmdp._random import root_key, stream
 from hipmdp.control.policies import Greedy
 from hipmdp.control.policy_learner import PolicyLearner, learn_in_imagination, new_policy_learner
 from hipmdp.control.q_network import QNetwork
-from hipmdp.control.reward_unit import reward_unit
 from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.infer import tune_model
@@ -102,9 +101,9 @@ def advise(
         )
 
     config = replace(config, dqn=replace(config.dqn, reward_scale=None))
-    unit = _reward_unit(rewards, transitions, latent, stream(key, "logs/reward_unit"))
+    _check_finite(rewards, transitions, latent, stream(key, "logs/reward"))
     learning = imagined(config, config.latent_temperature, "logs/contexts")
-    network = _learned(model, config, learning, unit=unit, key=key, on_progress=on_progress)
+    network = _learned(model, config, learning, key=key, on_progress=on_progress)
     # The policy was made to bear more doubt about w_b than there is; its value is asked of what the data allow.
     futures = imagined(replace(config, weight_draws=FUTURES, mean_weights=False), 1.0, "logs/futures")
     keys = jax.random.split(stream(key, "logs/futures", 1), FUTURES)
@@ -129,17 +128,16 @@ def advise(
     )
 
 
-def _reward_unit(
+def _check_finite(
     reward: AbstractReward, transitions: Transitions, latent: Float[Array, " latent"], key: PRNGKeyArray
-) -> float:
-    """The size of a typical reward that the log would have earned."""
+) -> None:
+    """Raise a `ValueError` where the log would have earned a reward that is no number."""
     from_origin = transitions.specification.from_origin
     states = (from_origin(transitions.state), transitions.action, from_origin(transitions.next_state))
     columns = (jnp.asarray(c) for c in states)
     values, _ = jax.vmap(lambda s, a, n: reward(key, s, a, n, latent))(*columns)
     if not np.isfinite(np.asarray(values)).all():
         raise ValueError("The reward is not finite in some logged transition.")
-    return reward_unit(np.asarray(values))
 
 
 def _learned(
@@ -147,14 +145,13 @@ def _learned(
     config: AdaptationConfig,
     imagined: Imagined,
     *,
-    unit: float,
     key: PRNGKeyArray,
     on_progress: Callable[[int, int], None],
 ) -> QNetwork:
     total = config.imagined_episodes
     network = model.new_network(config.dqn, stream(key, "logs/network"))
     capacity = (total + config.dqn.lanes) * model.specification.horizon
-    learner = new_policy_learner(network, config.dqn, capacity, stream(key, "logs/dqn"), unit=unit)
+    learner = new_policy_learner(network, config.dqn, capacity, stream(key, "logs/dqn"))
 
     def on_chunk(learner: PolicyLearner) -> None:
         on_progress(min(int(learner.dqn.started), total), total)

@@ -91,7 +91,7 @@ def learn_latent_policy(
     environment = conditioned_environment(dynamics, around)
     network = _new_network(model, dynamics, config, stream(key, "amortise/network"))
     capacity = min(config.episodes * model.specification.horizon, config.capacity)
-    state = dqn.init(network, config.dqn, capacity, stream(key, "amortise/dqn"), unit=model.reward_unit)
+    state = dqn.init(network, config.dqn, capacity, stream(key, "amortise/dqn"))
     validation = training_contexts(
         dynamics, key=stream(key, "amortise/validation_contexts"), each=config.validation_draws
     )
@@ -117,7 +117,9 @@ def learn_latent_policy(
         table = [*table, returns.tolist()]
         progress.show(goal, f"(median imagined return {np.median(returns):.4g})")
     progress.close()
-    return replace(model, method="amortised", latent_policy=networks[by_scaled_mean(np.asarray(table))])
+    metadata = {**model.metadata, "policy_unit": float(state.unit.value)}
+    policy = networks[by_scaled_mean(np.asarray(table))]
+    return replace(model, method="amortised", latent_policy=policy, metadata=metadata)
 
 
 def _check(model: Model, batch: Transitions) -> Dynamics:

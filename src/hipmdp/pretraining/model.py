@@ -76,9 +76,10 @@ class Model:
         return self.metrics.get("error_on_held_out_episodes", measured)
 
     @property
-    def reward_unit(self) -> float:
-        """The size of a typical reward of the batch."""
-        return float(self.metadata.get("reward_unit", 1.0))
+    def policy_unit(self) -> float | None:
+        """What rewards were divided by when Q(s, w) was learned, where its settings did not say."""
+        unit = self.metadata.get("policy_unit")
+        return None if unit is None else float(unit)
 
     @property
     def facts(self) -> Facts:

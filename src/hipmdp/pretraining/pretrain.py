@@ -13,7 +13,6 @@ from jaxtyping import PRNGKeyArray
 from hipmdp._errors import check_seed, known_name
 from hipmdp._progress import Progress
 from hipmdp._random import root_key, stream
-from hipmdp.control.reward_unit import reward_unit
 from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
 from hipmdp.data.work import Work, batch_digest
@@ -178,12 +177,7 @@ def standardised_model(batch: Transitions, method: str, *, key: PRNGKeyArray, me
     """What every method takes from the batch: centre, scale and range of the states, and a sample of them."""
     scaling, spec = scaling_of(batch), batch.specification
     both = np.concatenate([batch.state, batch.next_state])
-    counts = {
-        "transitions": len(batch),
-        "episodes": batch.episode_count,
-        "instances": len(batch.instances),
-        "reward_unit": reward_unit(batch.reward),
-    }
+    counts = {"transitions": len(batch), "episodes": batch.episode_count, "instances": len(batch.instances)}
     return Model(
         method,
         spec,

@@ -3,7 +3,7 @@
 A rule reads the specification, the batch or the run, never the family's name. `Facts` is what the rules read of a
 batch; `pretrain` keeps them with the model, so that everything that follows decides alike.
 
-- What rewards are divided by: the size of a typical reward, in the run or in the batch (`hipmdp.control.reward_unit`).
+- What rewards are divided by: the size of a typical one among the first (`hipmdp.control.reward_unit`).
 - Values over many decades: h(Q) = sign(Q) log(1 + c |Q|) / c is learned, with c = 0.01: linear up to a hundred rewards.
 - How fast ε falls: to its floor within the same share of the episodes, however many there are.
 - The latent's size: n instances differ in at most n − 1 directions; at most twelve. The prior of new instances is the
@@ -109,6 +109,7 @@ def adaptation(specification: Specification, facts: Facts, *, refined: bool = Fa
         latent_temperature=None,
         imagined_warm_up=True,
         warm_up_epsilon=WARM_UP_EPSILON,
+        retry_after_warm_up=True,
         keep_accurate_weights=True,
     )
 
