@@ -203,8 +203,7 @@ class AbstractModelBased(BuiltInMethod):
         """Imagined episodes up to the target; once more by a new DQN if the present one found nothing better."""
         config, imagined = self.config, self.imagined(state)
         if self.has_policy(state):
-            again = state.tunings > 1 or (self.warms_up and config.retry_after_warm_up)
-            may_restart = config.clear_replay_on_retune and not self.keeps_network and again
+            may_restart = config.clear_replay_on_retune and not self.keeps_network and state.tunings > 1
             state = phases.value_policy(state, imagined, config.validation_episodes, may_restart=may_restart)
         state = phases.begin_noted(state)
         state = phases.imagine(

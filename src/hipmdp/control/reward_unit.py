@@ -32,7 +32,7 @@ class RewardUnit(NamedTuple):
     def observe(self, rewards: Float[Array, " rows"], valid: Bool[Array, " rows"]) -> "RewardUnit":
         """With some more rewards, unless there were enough."""
         sizes = jnp.where(valid, jnp.abs(rewards), 0)
-        least = jnp.where(self.rows > 0, NEGLIGIBLE * self.value, 0)
+        least = NEGLIGIBLE * jnp.where(self.rows > 0, self.value, jnp.max(sizes))
         counted = (sizes > least) & (self.rows < ROWS)
         logs = jnp.where(counted, jnp.log(jnp.where(counted, sizes, 1)), 0)
         return RewardUnit(self.log_sum + jnp.sum(logs), self.rows + jnp.sum(counted, dtype=self.rows.dtype))

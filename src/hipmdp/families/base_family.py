@@ -196,7 +196,10 @@ class BaseFamily(eqx.Module):
         return tuple(self.baseline._fields)
 
     def instances(self, name: str) -> list[Instance]:
-        """A frozen set (`train`, `train32`, `test`): controllable members with the best returns known on them."""
+        """A frozen set: controllable members with the best returns known on them.
+
+        Its name is `train`, `train32`, `validation`, `test` or `final`, where the family has it.
+        """
         return list(_instances(self, name))
 
     def theta(self, values: Mapping[str, Any] | Theta | None = None) -> Theta:

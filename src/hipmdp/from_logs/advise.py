@@ -24,6 +24,7 @@ from hipmdp.imagination.reward import AbstractReward, log_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.presets import adaptation_preset
+from hipmdp.settings.recipe import SQUASH
 
 FUTURES = 64
 """Imagined futures behind the value of an action."""
@@ -100,11 +101,11 @@ def advise(
             tuned, latent, transitions, around, config=config, covariance=covariance, key=contexts_key
         )
 
-    config = replace(config, dqn=replace(config.dqn, reward_scale=None))
+    config = replace(config, dqn=replace(config.dqn, reward_scale=None, squash=SQUASH))
     _check_finite(rewards, transitions, latent, stream(key, "logs/reward"))
     learning = imagined(config, config.latent_temperature, "logs/contexts")
     network = _learned(model, config, learning, key=key, on_progress=on_progress)
-    # The policy was made to bear more doubt about w_b than there is; its value is asked of what the data allow.
+    # The policy may bear more doubt about w_b than there is; its value is asked of what the data allow.
     futures = imagined(replace(config, weight_draws=FUTURES, mean_weights=False), 1.0, "logs/futures")
     keys = jax.random.split(stream(key, "logs/futures", 1), FUTURES)
     imagined_returns = _returns(from_state(futures, now), network, keys, model.specification.discount)

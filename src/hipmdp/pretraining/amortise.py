@@ -117,7 +117,8 @@ def learn_latent_policy(
         table = [*table, returns.tolist()]
         progress.show(goal, f"(median imagined return {np.median(returns):.4g})")
     progress.close()
-    metadata = {**model.metadata, "policy_unit": float(state.unit.value)}
+    scale = config.dqn.reward_scale
+    metadata = {**model.metadata, "policy_unit": float(state.unit.value) if scale is None else 1 / scale}
     policy = networks[by_scaled_mean(np.asarray(table))]
     return replace(model, method="amortised", latent_policy=policy, metadata=metadata)
 

@@ -77,7 +77,7 @@ class Model:
 
     @property
     def policy_unit(self) -> float | None:
-        """What rewards were divided by when Q(s, w) was learned, where its settings did not say."""
+        """What rewards were divided by when Q(s, w) was learned; None where there is none."""
         unit = self.metadata.get("policy_unit")
         return None if unit is None else float(unit)
 

@@ -119,19 +119,19 @@ def prepare_model(
     if len(batch) < 2:
         raise ValueError(f"pretrain needs at least two transitions, got {len(batch)}.")
     check_units(batch)
-    if is_reward_constant(batch):
-        warnings.warn(
-            f"Every reward of the batch is {batch.reward[0]:g} and no episode ended by itself: nothing tells a good "
-            "policy from a bad one. Collect episodes that reach the goal, or give another reward.",
-            NothingToLearnWarning,
-            stacklevel=2,
-        )
     if method == "amortised":
         embedded = prepare_model(
             batch, "embedded", key=key, preset=preset, config=config, quiet=quiet, latents=latents, work=work
         )
         settings = amortise_preset(preset, batch.specification, embedded.facts)
         return learn_latent_policy(embedded, batch, settings, family=family, key=key, quiet=quiet, work=work)
+    if is_reward_constant(batch):
+        warnings.warn(
+            f"Every reward of the batch is {batch.reward[0]:g} and no episode ended by itself: nothing tells a good "
+            "policy from a bad one. Collect episodes that reach the goal, or give another reward.",
+            NothingToLearnWarning,
+            stacklevel=5,
+        )
     model = standardised_model(batch, method, key=key, metadata={"preset": preset})
     if method not in ROLES:
         return model

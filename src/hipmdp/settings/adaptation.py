@@ -42,9 +42,6 @@ class AdaptationConfig:
     warm_up_epsilon: float = 0.0
     """Share of random actions in the first episode after a warm-up: a policy for the family may get stuck where it
     shows nothing of this instance."""
-    retry_after_warm_up: bool = False
-    """Whether a new DQN begins again where the first finds nothing better in the T̂ of this instance than the policy for
-    the family."""
     clear_replay_on_retune: bool = True
     """Whether the replay is emptied when T̂ was tuned: what another T̂ has shown is worth nothing in this one. The DQN
     keeps its network; as such a DQN sometimes learns nothing any more, a new one takes its place if it finds no policy

@@ -1,7 +1,8 @@
 """The values of every setting, family by family: `default`, what was measured to work, and `paper`, to the letter.
 
 `paper` follows the paper's appendix, and the released code where the paper is silent (K, N_u, epochs); reward scales
-are ours, as the paper names none. All other families have the values and rules of `recipe`.
+are ours, as the paper names none. All other families have the values and rules of
+`recipe`; with `paper`, the defaults of the settings.
 """
 
 from dataclasses import dataclass, replace
@@ -171,7 +172,7 @@ TRAINING: dict[str, tuple[Any, int]] = {
 }
 """Training instances and episodes on each in a study, by the label of the family."""
 TRAINING_GENERIC: tuple[Any, int] = ("train", 150)
-"""The same for a family of users' own: real steps in Python take their time."""
+"""The same for `module:name`: real steps in Python take their time."""
 
 
 # Faster decay of ε and lanes: what finds good policies soonest when real episodes cost nothing.
@@ -224,7 +225,11 @@ def amortise_preset(name: str, specification: Specification, facts: Facts | None
     """Q(s, w). The paper has no such policy: its preset differs in the target alone."""
     known, preset = _known(name, specification), AMORTISE.get(specification.family)
     if known is None or preset is None:
-        return recipe.amortise(specification, facts or unknown_facts(specification))
+        config = recipe.amortise(specification, facts or unknown_facts(specification))
+        if known is None:
+            return config
+        # `refined` goes on from this policy: both hold the same values.
+        return replace(config, dqn=replace(config.dqn, reward_scale=known.dqn.reward_scale, squash=known.dqn.squash))
     return replace(preset.config, dqn=replace(known.dqn, lanes=LANES, **preset.dqn))
 
 

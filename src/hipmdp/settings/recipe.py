@@ -4,11 +4,13 @@ A rule reads the specification, the batch or the run, never the family's name. `
 batch; `pretrain` keeps them with the model, so that everything that follows decides alike.
 
 - What rewards are divided by: the size of a typical one among the first (`hipmdp.control.reward_unit`).
-- Values over many decades: h(Q) = sign(Q) log(1 + c |Q|) / c is learned, with c = 0.01: linear up to a hundred rewards.
+- Values over many decades: h(Q) = sign(Q) log(1 + c |Q|) / c is learned, with c = 0.01: nearly
+  linear well below a hundred rewards, logarithmic well above.
 - How fast ε falls: to its floor within the same share of the episodes, however many there are.
 - The latent's size: n instances differ in at most n − 1 directions; at most twelve. The prior of new instances is the
   spread of the known latents: a direction that is not used stays at zero.
-- Imagined episodes: as many as make about 100,000 steps, by the mean length of the batch's episodes.
+- Imagined episodes: as many as make about 100,000 steps, by the mean length of the batch's episodes, but never more
+  than a million.
 - How unsure w_b is in imagination: as unsure as the belief is after the real episodes.
 - The first episode: a policy learned in imagination over the known members, with some random actions.
 - Whether W is tuned: only where T̂ is inaccurate on the new instance with the w_b that fits it best.
@@ -22,14 +24,15 @@ from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import DynamicsConfig
 from hipmdp.settings.instance_search import SearchConfig
-from hipmdp.settings.online import GrowthConfig, OnlineConfig
 
 SQUASH = 0.01
-"""Returns up to a hundred typical rewards are learned as they are, larger ones by their logarithm."""
+"""c: values well below a hundred typical rewards stay nearly as they are, larger ones become their logarithm."""
 LANES = 10
 """Imagined episodes side by side; the ratio of updates to steps stays the same."""
 IMAGINED_STEPS = 100_000
 """Imagined steps after a tuning."""
+MOST_STEPS = 1_000_000
+"""Steps that the replay has room for: imagined episodes may last longer than those of the batch."""
 EPISODE_STEPS = (125, 250, 500, 1000, 2000, 4000)
 """Numbers of imagined episodes: few different ones, as each is compiled for itself."""
 EXPLORING_SHARE = 0.6
@@ -75,9 +78,9 @@ def real_dqn(specification: Specification, episodes: int) -> DDQNConfig:
     )
 
 
-def imagined_episodes(facts: Facts) -> int:
-    """As many as make about `IMAGINED_STEPS` steps."""
-    wanted = IMAGINED_STEPS / max(1.0, facts.mean_length)
+def imagined_episodes(specification: Specification, facts: Facts) -> int:
+    """As many as make about `IMAGINED_STEPS` steps, and never more than `MOST_STEPS`."""
+    wanted = min(IMAGINED_STEPS / max(1.0, facts.mean_length), MOST_STEPS / specification.horizon)
     return min(EPISODE_STEPS, key=lambda count: abs(count - wanted) / (count + wanted))
 
 
@@ -101,7 +104,7 @@ def imagination_dqn(specification: Specification, episodes: int, start: float = 
 
 def adaptation(specification: Specification, facts: Facts, *, refined: bool = False) -> AdaptationConfig:
     """Algorithm 1; `refined` goes on from a policy, with little exploration."""
-    episodes = imagined_episodes(facts)
+    episodes = imagined_episodes(specification, facts)
     start = REFINED_EPSILON if refined else 1.0
     return AdaptationConfig(
         dqn=imagination_dqn(specification, episodes, start),
@@ -109,7 +112,6 @@ def adaptation(specification: Specification, facts: Facts, *, refined: bool = Fa
         latent_temperature=None,
         imagined_warm_up=True,
         warm_up_epsilon=WARM_UP_EPSILON,
-        retry_after_warm_up=True,
         keep_accurate_weights=True,
     )
 
@@ -126,7 +128,7 @@ def dynamics(facts: Facts) -> DynamicsConfig:
 
 def amortise(specification: Specification, facts: Facts) -> AmortiseConfig:
     """Q(s, w)."""
-    episodes = 8 * imagined_episodes(facts)
+    episodes = 8 * imagined_episodes(specification, facts)
     dqn = replace(imagination_dqn(specification, episodes), learning_rate=5e-4, target_rate=0.005, batch_size=128)
     return AmortiseConfig(dqn=dqn, episodes=episodes, pools=30, latent_spread=0.35, latent_noise=0.1)
 
@@ -135,10 +137,3 @@ def search(specification: Specification) -> SearchConfig:
     """The best returns known."""
     episodes = 600
     return SearchConfig(replace(real_dqn(specification, episodes), lanes=LANES), episodes, ticks=50)
-
-
-def online(specification: Specification) -> OnlineConfig:
-    """Instances one after the other: the model is young, so policies are learned shorter."""
-    own, episodes = amortise(specification, unknown_facts(specification)), 600
-    own = replace(own, episodes=episodes, pools=10, dqn=replace(own.dqn, epsilon_decay=decay(0.02, episodes)))
-    return OnlineConfig(GrowthConfig(dynamics=DynamicsConfig(rounds=4000, held_out_share=0.0)), own)

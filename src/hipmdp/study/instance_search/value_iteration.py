@@ -1,7 +1,8 @@
 """The best policy of an instance with one or two state dimensions: value iteration on a fine grid of its states.
 
-V(s) ← max_a E[R(s, a, s') + γ V(s')] on every point of the grid, with V between the points by linear interpolation, and
-V = 0 where the episode has ended. It takes seconds where a Double DQN takes minutes, and depends on no seed.
+V(s) ← max_a R(s, a, s') + γ V(s') on every point of the grid, for deterministic dynamics, with V between the points by
+linear interpolation, and V = 0 where the episode has ended. It takes seconds where a Double DQN takes minutes, and
+depends on no seed.
 """
 
 import functools
@@ -71,7 +72,7 @@ def _interpolated(
     family: AbstractFamily, values: Float[Array, "..."], state: Float[Array, " state"]
 ) -> Float[Array, ""]:
     low, high = (jnp.asarray(bound) for bound in family.specification.bounds)
-    place = (state - low) / (high - low) * (POINTS - 1)
+    place = jnp.clip((state - low) / (high - low), 0, 1) * (POINTS - 1)
     corner = jnp.clip(jnp.floor(place), 0, POINTS - 2)
     share, index = place - corner, corner.astype(jnp.int32)
     total = jnp.zeros((), jnp.float32)
