@@ -37,7 +37,7 @@ def collect(
     Example: hipmdp collect cartpole:family --instances 5 --episodes 150 --out cartpole-batch
 
     Args:
-        family: grid, acrobot, hiv, or module:name of your own.
+        family: grid, compass, acrobot, hiv, or module:name of your own.
         instances: How many (the first of train32, or of train on grid), a set's name, or labels (test:3,test:4).
         episodes: Episodes for each instance.
         seed: Seed of everything that is drawn.

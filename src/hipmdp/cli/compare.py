@@ -56,7 +56,8 @@ def compare(
     Example: hipmdp compare hiv --seeds 10 --executor ray --address auto --shared --out /shared/study
 
     Args:
-        families: grid, acrobot, hiv; options after a colon: acrobot:sd=0.25 is the wide family. Your own: module:name.
+        families: grid, compass, acrobot, hiv; options after a colon: acrobot:sd=0.25 is the wide family. Your own:
+            module:name.
         methods: Which ones, by default all.
         instances: test (all of that set), 10 (the first ten of test, or all of a family that has fewer), or labels
             (test:3,test:4).
@@ -86,7 +87,7 @@ def compare(
             "--jobs is for this machine; with --executor ray the cluster decides, and --cpus says how large."
         )
     if not families and not extras:
-        raise ValueError("Name at least one family: grid, acrobot, hiv, or module:name of your own.")
+        raise ValueError("Name at least one family: grid, compass, acrobot, hiv, or module:name of your own.")
     if families and not methods:
         raise ValueError(f"--methods names no method: give at least one of {', '.join(METHODS)}, or leave it out.")
     whole("--seeds", seeds, 1, MOST_SEEDS)

@@ -42,7 +42,7 @@ def online(
     Example: hipmdp online acrobot --instances test:3,test:4,test:5 --json acrobot.json
 
     Args:
-        family: grid, acrobot, hiv, or module:name of your own.
+        family: grid, compass, acrobot, hiv, or module:name of your own.
         instances: How many (the first of test, from the first again where there are fewer), a set's name, or labels
             (test:3,test:4).
         episodes: Episodes with each instance.
