@@ -38,7 +38,7 @@ STREAMS: dict[str, str] = {
     "pretrain/support": "the sample of states and actions that a model keeps",
     "pretrain/metrics": "weight draws by which the error of T̂ is measured",
     "amortise/network": "Q(s, w) before it has learned",
-    "amortise/dqn": "the DQN that learns Q(s, w)",
+    "amortise/pqn": "the learner of Q(s, w)",
     "amortise/contexts": "pool i of imagined members",
     "amortise/starts": "first states of the batch that are kept",
     "amortise/validation_contexts": "members on which policies are compared",

@@ -15,7 +15,7 @@ from hipmdp.adaptation.method import RunnableMethod, Setting
 from hipmdp.adaptation.run import Run
 from hipmdp.adaptation.state import AdaptationState, restored_state, state_parts, state_template
 from hipmdp.adaptation.update import check_batch
-from hipmdp.control.policies import BeliefActor, EpsilonGreedy, Greedy
+from hipmdp.control.policies import BeliefActor, BeliefPolicy, EpsilonGreedy, Greedy
 from hipmdp.control.q_network import QNetwork
 from hipmdp.data.transitions import Transitions, empty_transitions
 from hipmdp.dynamics.belief import Belief
@@ -32,8 +32,6 @@ class BuiltInMethod(RunnableMethod):
     """A method whose state is an `AdaptationState`."""
 
     uses_model_of: ClassVar[str]
-    extends: ClassVar[str | None] = None
-    """The method whose model this one's is built upon, by `extend`: likewise."""
     begins_refined: ClassVar[bool] = False
     """Whether its DQN begins with a policy, and so with little exploration."""
     uses_adaptation_config: ClassVar[bool] = True
@@ -47,12 +45,8 @@ class BuiltInMethod(RunnableMethod):
         setting = self.setting
         return prepare_model(
             batch, self.uses_model_of, key=key, preset=setting.preset, config=setting.dynamics, family=family,
-            work=setting.work,
+            work=setting.work, policy=True if setting.amortise is None else setting.amortise,
         )  # fmt: skip
-
-    def extend(self, key: PRNGKeyArray, model: Model, batch: Transitions, family: BaseFamily) -> Model:
-        """The same from the model that this one's is built upon; only where `extends` names a method."""
-        raise ValueError(f"The model of {self.name!r} is not built upon another one.")
 
     def check(self, model: Any, batch: Transitions | None) -> None:
         """The model must be one of ours, and the batch the one that it was pre-trained on."""
@@ -102,7 +96,7 @@ class BuiltInMethod(RunnableMethod):
     def network(self, state: AdaptationState) -> QNetwork:
         """Q(s) of the greedy policy."""
 
-    def policy(self, state: AdaptationState) -> Greedy:
+    def policy(self, state: AdaptationState) -> Greedy | BeliefPolicy:
         """The greedy policy so far."""
         return Greedy(self.network(state))
 
@@ -142,7 +136,9 @@ class BuiltInMethod(RunnableMethod):
 
     def completed(self, run: Run, state: AdaptationState, *, batch: Transitions | None, key: PRNGKeyArray) -> Run:
         """With its policy, its settings and its belief."""
-        return replace(run, network=self.network(state), config=self.used_config, belief=state.belief)
+        return replace(
+            run, network=self.network(state), greedy=self.policy(state), config=self.used_config, belief=state.belief
+        )
 
     def no_data(self) -> Transitions:
         """𝒟_b before the first episode."""

@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 
 from hipmdp._random import stream
 from hipmdp.adaptation.method import AbstractMethod
-from hipmdp.control.policies import Greedy, repeat_theta
+from hipmdp.control.policies import BeliefPolicy, Greedy, repeat_theta
 from hipmdp.data.experience import steps_to_episode
 from hipmdp.families.protocol import AbstractInteraction, BaseFamily, Theta
 from hipmdp.families.rollout import Episode, Transition
@@ -38,10 +38,10 @@ def interact(
 def evaluate(family: BaseFamily, policy: Callable[..., Any], theta: Theta, key: PRNGKeyArray) -> Episode:
     """Greedy episodes (20, or 1 where the start is fixed) in the real environment, from which nothing is learned.
 
-    A `Greedy` policy runs inside jit; any other is a function of one observation.
+    A built-in policy runs inside jit; any other is a function of one observation.
     """
     keys = jax.random.split(stream(key, "adaptation/evaluation"), family.evaluation_episodes)
-    if isinstance(policy, Greedy):
+    if isinstance(policy, (Greedy, BeliefPolicy)):
         return family.rollouts(policy, keys, repeat_theta(theta, len(keys)))
     with family.interaction(theta) as system:
         episodes = [_rollout(policy, system, family.horizon, key) for key in keys]
@@ -49,8 +49,8 @@ def evaluate(family: BaseFamily, policy: Callable[..., Any], theta: Theta, key: 
 
 
 def is_same(policy: Callable[..., Any], other: Callable[..., Any] | None) -> bool:
-    """Whether two greedy policies are the same network: then one evaluation serves both."""
-    if not (isinstance(policy, Greedy) and isinstance(other, Greedy)):
+    """Whether two built-in policies are the same: then one evaluation serves both."""
+    if not isinstance(policy, (Greedy, BeliefPolicy)) or type(policy) is not type(other):
         return False
     return bool(eqx.tree_equal(policy, other))
 

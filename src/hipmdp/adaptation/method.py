@@ -13,6 +13,7 @@ from hipmdp.families.protocol import BaseFamily, Theta
 from hipmdp.families.rollout import Transition
 from hipmdp.families.specification import Specification
 from hipmdp.settings.adaptation import AdaptationConfig
+from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dynamics import DynamicsConfig
 from hipmdp.settings.recipe import Facts
 
@@ -64,6 +65,8 @@ class Setting:
     preset: str = "default"
     dynamics: DynamicsConfig | None = None
     """Of `prepare`; None: the preset's."""
+    amortise: AmortiseConfig | None = None
+    """Of `prepare`: how Q(s, w) is learned; None: the preset's."""
     work: Work | None = None
     """Where `prepare` keeps checkpoints; None: nowhere."""
     adaptation: AdaptationConfig | None = None

@@ -6,22 +6,27 @@ A class says what differs between such methods; the order of things is the same 
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hipmdp._random import stream
 from hipmdp.adaptation import phases, retuning
+from hipmdp.adaptation.belief_control import belief_actor, belief_policy, member_policy
 from hipmdp.adaptation.built_in import BuiltInMethod
 from hipmdp.adaptation.method import Info
 from hipmdp.adaptation.run import Run
 from hipmdp.adaptation.state import AdaptationState, Phase
 from hipmdp.adaptation.update import update_from_batch
 from hipmdp.control.exploration import epsilon
-from hipmdp.control.policies import EpsilonGreedy
+from hipmdp.control.policies import BeliefPolicy, EpsilonGreedy, Greedy
 from hipmdp.control.policy_learner import new_policy_learner, with_empty_replay
 from hipmdp.control.q_network import QNetwork
+from hipmdp.control.selection import by_evidence
 from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.belief import new_filter
 from hipmdp.dynamics.reward_head import fit_reward_head
 from hipmdp.families.specification import Specification
 from hipmdp.imagination.build import (
@@ -30,7 +35,6 @@ from hipmdp.imagination.build import (
     doubt,
     imagine_environment,
     imagine_instance,
-    imagine_training_instances,
     starts_of_instance,
 )
 from hipmdp.imagination.reward import check_reward, instance_reward
@@ -51,27 +55,21 @@ class AbstractModelBased(BuiltInMethod):
     keeps_network: ClassVar[bool] = False
     """Whether the DQN always keeps its network when T̂ is tuned again."""
 
-    @property
-    def warms_up(self) -> bool:
-        """Whether a policy for the training instances controls the first episode."""
-        in_model = self.setting.imagine_in == "model"
-        return self.config.imagined_warm_up and self.knows_family and in_model and not self.keeps_network
-
     # Before the first episode.
 
     def initial(self, key: PRNGKeyArray, model: Model) -> AdaptationState:
-        """w_b ~ P_W and an untrained policy."""
+        """w_b ~ P_W, or the prior belief where the model has a policy to act by, and an untrained DQN."""
         return self.initial_with(key, model, model.new_network(self.config.dqn, stream(key, "adaptation/network", 0)))
 
     def initial_with(
         self, key: PRNGKeyArray, model: Model, network: QNetwork, unit: float | None = None
     ) -> AdaptationState:
-        """w_b ~ P_W, and a DQN that begins with `network`, whose values are in `unit`s where that is known."""
+        """A DQN that begins with `network`, whose values are in `unit`s where that is known."""
         config = self.config
         capacity = retuning.most_imagined(config, self.setting.episodes) * self.family.horizon
         dqn_key = stream(key, "adaptation/dqn", 0)
         learner = new_policy_learner(network, config.dqn, capacity, dqn_key, unit=unit)
-        return AdaptationState(
+        state = AdaptationState(
             model,
             self.no_data(),
             learner,
@@ -79,41 +77,32 @@ class AbstractModelBased(BuiltInMethod):
             latent=phases.prior_latent(model, self.setting.theta, stream(key, "adaptation/latent")),
             starts=starts_of_instance(self.family, self.setting.theta, key=stream(key, "adaptation/starts")),
             imagination_key=stream(key, "adaptation/contexts"),
-            phase=Phase.WARM_UP if self.warms_up else Phase.INTERACT,
-            imagined_target=config.imagined_episodes if self.warms_up else 0,
         )
+        if not self.has_first_policy(model) or not model.has_latent:
+            return state
+        chosen = new_filter(model.need_dynamics(self.name), stream(key, "adaptation/filter"))
+        return replace(state, latent=chosen.start.best, belief=chosen.start, filter=chosen)
 
     def start(self, key: PRNGKeyArray, model: Model, specification: Specification) -> AdaptationState:
-        """The initial state; with a warm-up, a policy for the training instances is learned in imagination."""
-        return self.warm_up(self.initial(key, model))
+        """The initial state."""
+        return self.initial(key, model)
 
-    def resumed(self, state: AdaptationState) -> AdaptationState:
-        """The rest of the warm-up, where it was stopped there."""
-        return self.warm_up(state)
-
-    def warm_up(self, state: AdaptationState) -> AdaptationState:
-        """N_f imagined episodes with the training instances, where they are still to come."""
-        if state.phase is not Phase.WARM_UP:
-            return state
-        assert state.dynamics is not None
-        assert state.imagination_key is not None
-        around = self._surroundings(state, state.dynamics.latent_prior.mean)
-        imagined = imagine_training_instances(
-            state.dynamics, around, key=stream(state.imagination_key, "adaptation/contexts")
-        )
-        count = state.dynamics.latents.shape[0] if self.config.validation_episodes else 0
-        state = phases.imagine(state, imagined, self.config, validation=count, on_chunk=self.setting.on_chunk)
-        return phases.next_phase(state, Phase.INTERACT)
+    def has_first_policy(self, model: Model) -> bool:
+        """Whether the model's Q(s, w) controls the first episode; otherwise it is random."""
+        in_model = self.setting.imagine_in == "model"
+        return self.config.first_policy and model.latent_policy is not None and in_model
 
     # A real episode.
 
     def with_actor(self, state: AdaptationState) -> AdaptationState:
-        """ε-greedy, ε as low as imagination has brought it; after a warm-up with its own ε."""
-        number = phases.select_policy(state, self.config)
+        """Q(s, w) under the belief, or a policy that was learned for the instance: ε-greedy, with imagination's ε."""
+        number = self.select_policy(state)
+        if number == 0 and self.has_first_policy(state.model):
+            if state.filter is not None:
+                return replace(state, actor=belief_actor(state, self.family, self.config))
+            return replace(state, actor=Greedy(member_policy(state)))
         chance = epsilon(self.config.dqn, state.policy_learner.dqn.started)
-        if self.warms_up and state.episode == 0:
-            chance = jnp.full_like(chance, self.config.warm_up_epsilon)
-        elif not self.explores:
+        if not self.explores:
             chance = jnp.zeros_like(chance)
         return replace(state, actor=EpsilonGreedy(phases.policy_number(state, number), chance))
 
@@ -131,9 +120,11 @@ class AbstractModelBased(BuiltInMethod):
 
     def _episode_ended(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
         """The episode joins 𝒟_b; the error of T̂ on it is measured before T̂ is tuned."""
-        number = phases.select_policy(state, self.config)
+        number = self.select_policy(state)
         state = phases.store_episode(state)
         state = replace(state, policy_index=(*state.policy_index, number))
+        if state.episode == 0 and state.belief is not None:
+            state = replace(state, latent=state.belief.best)
         state = state.noted(
             policy=number,
             model_error=phases.model_error(key, state),
@@ -189,15 +180,24 @@ class AbstractModelBased(BuiltInMethod):
     def _prepare_learner(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
         """What was imagined before is worth nothing in the tuned model; the policy may still be."""
         if state.tunings == 0:
-            return phases.without_best_return(self.first_learner(key, state))
+            return phases.without_best_return(self.first_learner(state))
         state = replace(state, previous_policies=(*state.previous_policies, state.network))
         if self.config.clear_replay_on_retune:
             state = replace(state, learner=with_empty_replay(state.policy_learner))
         return phases.without_best_return(state)
 
-    def first_learner(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
-        """The DQN of the first tuning: untrained, also after a warm-up."""
-        return phases.restart_learner(key, state, self.config) if self.warms_up else state
+    def first_learner(self, state: AdaptationState) -> AdaptationState:
+        """The DQN of the first tuning: untrained, with Q(·, w_b) as the policy that it has to improve on."""
+        if not self.has_candidate(state):
+            return state
+        return replace(state, learner=state.policy_learner._replace(best=member_policy(state)))
+
+    def has_candidate(self, state: AdaptationState) -> bool:
+        """Whether the model brings a policy along that the DQN could have found."""
+        if not self.has_first_policy(state.model):
+            return False
+        shapes = [jax.tree.map(jnp.shape, network) for network in (member_policy(state), state.network)]
+        return bool(eqx.tree_equal(*shapes))
 
     def _imagine(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
         """Imagined episodes up to the target; once more by a new DQN if the present one found nothing better."""
@@ -217,7 +217,7 @@ class AbstractModelBased(BuiltInMethod):
 
     def has_policy(self, state: AdaptationState) -> bool:
         """Whether there is a policy that is worth keeping if nothing better is found."""
-        return self.warms_up or state.tunings > 1
+        return state.tunings > 1 or self.has_candidate(state)
 
     def imagined(self, state: AdaptationState) -> Imagined:
         """What the policy is learned in."""
@@ -226,9 +226,9 @@ class AbstractModelBased(BuiltInMethod):
         assert state.dynamics is not None
         assert state.latent is not None
         assert state.imagination_key is not None
-        covariance = None
+        deviations = None
         if state.model.has_latent and state.model.oracle is None:
-            covariance = doubt(
+            deviations = doubt(
                 state.model.need_dynamics(self.name),
                 state.dynamics,
                 state.latent,
@@ -242,7 +242,7 @@ class AbstractModelBased(BuiltInMethod):
             state.instance_data,
             self._surroundings(state, state.latent),
             config=self.config,
-            covariance=covariance,
+            deviations=deviations,
             key=stream(state.imagination_key, "adaptation/contexts"),
         )
 
@@ -264,8 +264,28 @@ class AbstractModelBased(BuiltInMethod):
         return Surroundings(reward, state.starts, np.asarray(model.low), np.asarray(model.high), visited)
 
     def network(self, state: AdaptationState) -> QNetwork:
-        """The policy that controls the next episode."""
-        return phases.policy_number(state, phases.select_policy(state, self.config))
+        """Q(s) of the policy that controls the next episode; of the first one at the w_b so far."""
+        number = self.select_policy(state)
+        if number == 0 and self.has_first_policy(state.model):
+            return member_policy(state)
+        return phases.policy_number(state, number)
+
+    def policy(self, state: AdaptationState) -> Greedy | BeliefPolicy:
+        """The greedy policy so far."""
+        if self.select_policy(state) == 0 and self.has_first_policy(state.model) and state.belief is not None:
+            return belief_policy(state, self.family, self.config)
+        return Greedy(self.network(state))
+
+    def select_policy(self, state: AdaptationState) -> int:
+        """Number of the policy for the next episode: that of the last tuning, unless another has earned more.
+
+        0 is the policy of the first episode.
+        """
+        number = phases.select_policy(state, self.config)
+        if not self.has_first_policy(state.model) or number == 0:
+            return number
+        imagined = float(state.policy_learner.best_return)
+        return by_evidence(state.policy_index, state.learning_returns, number, imagined)
 
     def imagined_so_far(self, state: AdaptationState, episodes: int) -> tuple[int, int]:
         """Imagined episodes take the time."""

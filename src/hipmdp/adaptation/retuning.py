@@ -41,7 +41,7 @@ def additional_episodes(config: AdaptationConfig, episodes: int, first: int = 0)
 
 def most_imagined(config: AdaptationConfig, episodes: int) -> int:
     """Imagined episodes that one DQN sees on one instance, at most: what its replay must hold."""
-    tunings = 1 + config.imagined_warm_up + config.retunings + sum(is_milestone(config, i) for i in range(episodes))
+    tunings = 1 + config.retunings + sum(is_milestone(config, i) for i in range(episodes))
     many = config.imagined_episodes * (1 if config.clear_replay_on_retune else tunings)
     return many + additional_episodes(config, episodes) + config.dqn.lanes
 

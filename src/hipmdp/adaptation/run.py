@@ -4,11 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hipmdp._random import root_key
 from hipmdp.adaptation.method import Info
+from hipmdp.control.policies import BeliefPolicy, Greedy
 from hipmdp.control.q_network import QNetwork
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.belief import Belief
@@ -47,7 +50,9 @@ class Run:
     model: Any
     """The model, tuned to the instance where the method has one."""
     network: QNetwork | None = None
-    """Q(s) of the policy; None for a method of the user's own."""
+    """Q(s) of the policy, or at the last w_b where that acts under a belief; None for a method of the user's own."""
+    greedy: Greedy | BeliefPolicy | None = None
+    """The policy itself; likewise."""
     config: AdaptationConfig | None = None
     """The settings that were used; None where nothing is learned."""
     imagination: Imagined | None = None
@@ -73,14 +78,16 @@ class Run:
         if not np.isfinite(states).all():
             raise ValueError("An observation must be finite.")
         rows = np.atleast_2d(states)
-        if self.network is None:
+        if self.greedy is None:
             assert self.own_policy is not None
             actions = np.asarray([int(self.own_policy(row)) for row in rows])
         else:
-            actions = np.argmax(np.asarray(_values(self.network, jnp.asarray(rows))), axis=-1)
+            actions = np.asarray(_actions(self.greedy, jnp.asarray(rows)))
         return int(actions[0]) if states.ndim == 1 else actions
 
 
-@jax.jit
-def _values(network: QNetwork, states: jax.Array) -> jax.Array:
-    return jax.vmap(network)(states)
+@eqx.filter_jit
+def _actions(policy: Greedy | BeliefPolicy, states: jax.Array) -> jax.Array:
+    # Greedy policies draw nothing.
+    key, time = root_key(0), jnp.zeros((), jnp.int32)
+    return jax.vmap(lambda state: policy(key, state, time))(states)

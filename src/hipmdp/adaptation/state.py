@@ -21,8 +21,6 @@ from hipmdp.pretraining.model import Model
 class Phase(StrEnum):
     """What comes next."""
 
-    WARM_UP = "warm_up"
-    """Imagined episodes with the training instances, before the first real one."""
     INTERACT = "interact"
     """A real episode."""
     TUNE = "tune"

@@ -31,9 +31,8 @@ SMALL = Variant(
     "demo",
     collection=(("hidden", (128, 128)),),
     dynamics=(("rounds", 6_000),),
-    adaptation=(("imagined_episodes", 400), ("retunings", 0), ("restart_known", True)),
-    # Fewer imagined episodes than in the study must do: larger steps.
-    dqn=(("epsilon_decay", 0.99), ("epsilon_floor", 0.05), ("learning_rate", 1e-3), ("target_rate", 0.01)),
+    adaptation=(("imagined_episodes", 400), ("retunings", 0)),
+    amortise=(("steps", 1_000_000),),
 )
 """What the demo leaves out to be done in minutes."""
 INTRODUCTION = """\

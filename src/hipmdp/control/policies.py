@@ -7,10 +7,11 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from hipmdp.control.exploration import draw_exploration, epsilon_greedy
 from hipmdp.control.q_network import QNetwork
+from hipmdp.control.target import squash, unsquash
 from hipmdp.dynamics.belief import Belief, Filter
 from hipmdp.dynamics.standardise import state_change
 from hipmdp.families.protocol import BaseFamily, Theta
-from hipmdp.families.rollout import AbstractActor, Episode
+from hipmdp.families.rollout import AbstractActor, AbstractEnvironment, Episode
 
 FLAT = 1e-6
 """Values closer to each other than this are alike."""
@@ -39,23 +40,63 @@ class EpsilonGreedy(eqx.Module):
         return epsilon_greedy(draw_exploration(key, (), values.shape[0]), self.epsilon, greedy)
 
 
-class BeliefActor(AbstractActor):
-    """a = argmax_a Σ_h p_h Q(s, a, μ_h) / spread + information_weight · I(a).
+class Lookahead(eqx.Module):
+    """Values of the actions from n steps of a model and Q(s, w) behind them (n Bellman backups).
 
-    Values are weighed in units of their spread over the actions; I(a) is the expected information about w_b
-    (`Filter.information`). It falls to nothing by itself as the belief narrows.
+    V_0(a) = Q(s, a, w);  V_n(a) = h(r + γ h⁻¹(max_a' V_{n−1}(a'))) in the state that the model expects after a.
+    """
+
+    environment: AbstractEnvironment
+    """The model; its contexts are latents."""
+    unit: Float[Array, ""]
+    """What rewards were divided by when Q was learned."""
+    discount: float = eqx.field(static=True)
+    squash: float = eqx.field(static=True)
+    """c of h, as the networks hold h(Q)."""
+    steps: int = eqx.field(static=True)
+    """n."""
+
+    def __call__(
+        self, network: QNetwork, key: PRNGKeyArray, state: Float[Array, " state"], latent: Float[Array, " latent"]
+    ) -> Float[Array, " actions"]:
+        """V_n of all actions under one latent."""
+        return self._values(network, key, state, latent, self.steps)
+
+    def _values(
+        self, network: QNetwork, key: PRNGKeyArray, state: Array, latent: Array, steps: int
+    ) -> Float[Array, " actions"]:
+        values = network(jnp.concatenate([state, latent]))
+        if steps == 0:
+            return values
+
+        def backup(action: Int[Array, ""]) -> Float[Array, ""]:
+            outcome = self.environment.step(key, state, action, latent)
+            behind = jnp.max(self._values(network, key, outcome.state, latent, steps - 1))
+            value = jnp.where(outcome.terminated, 0, unsquash(behind, self.squash))
+            return squash(outcome.reward / self.unit + self.discount * value, self.squash)
+
+        return jax.vmap(backup)(jnp.arange(values.shape[0], dtype=jnp.int32))
+
+
+class BeliefActor(AbstractActor):
+    """a = argmax_a Σ_h p_h V(s, a, μ_h) / spread + information_weight · I(a).
+
+    V is Q(s, a, w), or what a model says some steps ahead. Values are weighed in units of their spread over the
+    actions; I(a) is the expected information about w_b (`Filter.information`). It falls to nothing by itself as the
+    belief narrows.
     """
 
     filter: Filter
     network: QNetwork
     """Q(s, w)."""
     information_weight: Float[Array, ""]
+    lookahead: Lookahead | None = None
 
     def act(
         self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""], memory: Belief
     ) -> Int[Array, ""]:
         """The action for one state under the belief so far."""
-        values = self.values(state, memory)
+        values = self.values(key, state, memory)
         scaled = (values - jnp.max(values)) / jnp.maximum(jnp.std(values), FLAT)
         information = self.filter.information(memory, state)
         return jnp.argmax(scaled + self.information_weight * information).astype(jnp.int32)
@@ -67,10 +108,40 @@ class BeliefActor(AbstractActor):
         change = state_change(self.filter.dynamics.specification, state, next_state)
         return self.filter.update(memory, state, action, change)
 
-    def values(self, state: Float[Array, " state"], belief: Belief) -> Float[Array, " actions"]:
-        """Σ_h p_h Q(s, ·, μ_h)."""
-        values = jax.vmap(lambda latent: self.network(jnp.concatenate([state, latent])))(belief.mean)
-        return jnp.exp(belief.log_weight) @ values
+    def values(self, key: PRNGKeyArray, state: Float[Array, " state"], belief: Belief) -> Float[Array, " actions"]:
+        """Σ_h p_h V(s, ·, μ_h)."""
+        return belief_values(self.network, self.lookahead, key, state, belief)
+
+
+class BeliefPolicy(eqx.Module):
+    """argmax_a Σ_h p_h V(s, a, μ_h) under a belief that stays as it is."""
+
+    network: QNetwork
+    """Q(s, w)."""
+    belief: Belief
+    lookahead: Lookahead | None = None
+
+    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
+        """The best action in one state."""
+        values = belief_values(self.network, self.lookahead, key, state, self.belief)
+        return jnp.argmax(values).astype(jnp.int32)
+
+
+def belief_values(
+    network: QNetwork,
+    lookahead: Lookahead | None,
+    key: PRNGKeyArray,
+    state: Float[Array, " state"],
+    belief: Belief,
+) -> Float[Array, " actions"]:
+    """Σ_h p_h V(s, ·, μ_h), with V = Q where there is no lookahead."""
+
+    def under(latent: Float[Array, " latent"]) -> Float[Array, " actions"]:
+        if lookahead is None:
+            return network(jnp.concatenate([state, latent]))
+        return lookahead(network, key, state, latent)
+
+    return jnp.exp(belief.log_weight) @ jax.vmap(under)(belief.mean)
 
 
 class ExploringActor(AbstractActor):

@@ -35,6 +35,20 @@ def _last_argmax(values: np.ndarray) -> int:
     return len(values) - 1 - int(np.argmax(values[::-1]))
 
 
+def by_evidence(policies: Sequence[int], returns: Sequence[float], newest: int, imagined: float) -> int:
+    """`newest`, or 0, the policy that controlled the first episode, where that has earned as much.
+
+    Episode i was controlled by policy `policies[i]` and returned `returns[i]`. What `newest` is worth is the mean of
+    its real returns; before its first episode, its imagined return.
+    """
+    index, values = np.asarray(policies), np.asarray(returns, np.float64)
+    if newest == 0 or not np.any(index == 0):
+        return newest
+    real = values[index == newest]
+    worth = float(real.mean()) if len(real) else imagined
+    return newest if worth > float(values[index == 0].mean()) else 0
+
+
 def by_real_return(policies: Sequence[int], returns: Sequence[float], newest: int) -> int:
     """`newest`, unless earlier policies were clearly better in real episodes: then the best of those.
 

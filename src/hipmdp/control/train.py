@@ -34,7 +34,8 @@ def new_network(specification: Specification, config: DDQNConfig, key: PRNGKeyAr
     """A fresh Q-network that standardises with the specification's typical centre and scale."""
     centre = jnp.asarray(specification.state_centre, jnp.float32)
     scale = jnp.asarray(specification.state_scale, jnp.float32)
-    return QNetwork(centre, scale, specification.action_count, config.hidden, key=key)
+    actions = specification.action_count
+    return QNetwork(centre, scale, actions, config.hidden, normalised=config.normalised, key=key)
 
 
 def new_dqn(specification: Specification, config: DDQNConfig, episodes: int, key: PRNGKeyArray) -> DQNState:

@@ -5,7 +5,7 @@ filter that starts far from the truth can settle in the wrong place; several sta
 make that rare. For a transition with standardised difference y, J_h = ∂T̂/∂w at μ_h and the mean weights:
 
     S_h = J_h P_h J_hᵀ + R,  R = diag(c ⊙ (σ_n² + v(s, a)))     noise, and what W does not know
-    μ_h ← μ_h + P_h J_hᵀ S_h⁻¹ (y − T̂_h),  P_h ← P_h − P_h J_hᵀ S_h⁻¹ J_h P_h,  p_h ← p_h N(y; T̂_h, S_h)
+    μ_h ← μ_h + P_h J_hᵀ S_h⁻¹ (y − T̂_h),  P_h ← P_h − P_h J_hᵀ S_h⁻¹ J_h P_h,  p_h ← p_h N(y; T̂_h, S_h)^{1/T'}
 
 What a model misses on a new instance is more than its noise on the old ones, and alike from row to row. The misfit c is
 that factor per dimension, estimated on the way: where the family does not fit, R grows, and w stays uncertain.
@@ -17,6 +17,8 @@ For the same reason n rows hold less information than n independent ones would. 
 independent; the covariance that it reports counts them 1/T (Λ₀ is the precision before the first row):
 
     P̄_h = (Λ₀ + (P_h⁻¹ − Λ₀) / T)⁻¹
+
+and the weights p_h count them 1/T', so that a hypothesis whose time is yet to come stays in the bank.
 """
 
 from typing import Any, NamedTuple
@@ -84,6 +86,14 @@ class Belief(NamedTuple):
         weight, away = jnp.exp(self.log_weight), self.mean - self.best[None]
         return jnp.einsum("h,hij->ij", weight, self.tempered) + jnp.einsum("h,hi,hj->ij", weight, away, away)
 
+    def draw(self, key: PRNGKeyArray, count: int) -> Float[Array, "count latent"]:
+        """w ~ Σ_h p_h N(μ_h, P̄_h)."""
+        choice_key, normal_key = jax.random.split(key)
+        chosen = jax.random.categorical(choice_key, self.log_weight, shape=(count,))
+        factor = jnp.linalg.cholesky(self.tempered)[chosen]
+        normals = jax.random.normal(normal_key, (count, self.mean.shape[1]), jnp.float32)
+        return self.mean[chosen] + jnp.einsum("cij,cj->ci", factor, normals)
+
 
 class BeliefPrediction(NamedTuple):
     """Mean and variance of the standardised difference, integrated over the belief, W and the noise."""
@@ -128,8 +138,8 @@ class Filter(eqx.Module):
         half = jax.vmap(lambda f, c: jax.scipy.linalg.solve_triangular(f, c, lower=True))(factor, cross)
         mean = belief.mean + jnp.einsum("hdi,hd->hi", half, white)
         covariance = belief.covariance - jnp.einsum("hdi,hdj->hij", half, half)
-        log_weight = belief.log_weight - 0.5 * jnp.sum(white**2, axis=-1)
-        log_weight = log_weight - jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=-1)
+        fit = -0.5 * jnp.sum(white**2, axis=-1) - jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=-1)
+        log_weight = belief.log_weight + fit / config.weight_temperature
         log_weight = log_weight - jax.nn.logsumexp(log_weight)
         chosen = jnp.argmax(log_weight)
         surprise = error[chosen] ** 2 / (jnp.diagonal(inner[chosen]) + base)

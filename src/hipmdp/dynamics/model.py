@@ -12,10 +12,10 @@ from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.network import (
     Gaussian,
     MeanField,
-    initial_mean,
-    layer_sizes,
+    NetworkSizes,
+    initial_weights,
+    network_sizes,
     predicted_change,
-    weight_count,
     z_size,
 )
 from hipmdp.dynamics.standardise import Scaling, padded_size, standardised_changes
@@ -60,9 +60,9 @@ class Dynamics(eqx.Module):
     specification: Specification = eqx.field(static=True)
 
     @property
-    def sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> NetworkSizes:
         """Units of every layer."""
-        return layer_sizes(self.config, self.specification)
+        return network_sizes(self.config, self.specification)
 
     @property
     def z_size(self) -> int:
@@ -152,9 +152,9 @@ def new_dynamics(
 ) -> Dynamics:
     """An untrained model with a latent for each of `instances` instances."""
     weight_key, latent_key = jax.random.split(key)
-    sizes = layer_sizes(config, specification)
-    count = weight_count(sizes)
-    posterior = MeanField(initial_mean(sizes, key=weight_key), jnp.full(count, config.initial_rho, jnp.float32))
+    sizes = network_sizes(config, specification)
+    count = sizes.weight_count
+    posterior = MeanField(initial_weights(sizes, key=weight_key), jnp.full(count, config.initial_rho, jnp.float32))
     prior = Gaussian(jnp.zeros(count, jnp.float32), jnp.full(count, config.prior_variance, jnp.float32))
     latents = 0.1 * jax.random.normal(latent_key, (instances, config.latent_size), jnp.float32)
     noise = jnp.full(specification.state_size, config.initial_log_noise, jnp.float32)

@@ -1,5 +1,12 @@
 """The network of T̂ with mean-field Gaussian weights.
 
+With a correction, T̂ is two networks. The first proposes a change y of the state; the second sees the state, the
+proposal and w_b, but not the action, and says where the system does not follow it (walls, contacts, saturation):
+
+    y = f(s, a, w_b),  (u, v) = g(s, y, w_b),  T̂ = y + sigmoid(u) ⊙ (v − y)
+
+What stops a system is mostly the same whatever moved it, so that g carries over to new members of the family.
+
 q(W) = Π_i N(W_i; m_i, v_i), v_i = λ_i·sigmoid(ρ_i) with λ_i the prior variance: a posterior can never be wider than its
 prior, which keeps the α-divergence's sites proper. All weights live in one flat vector.
 """
@@ -50,13 +57,30 @@ class MeanField(eqx.Module):
         return self.mean + jnp.sqrt(self.variance(prior)) * normals
 
 
-def layer_sizes(config: DynamicsConfig, specification: Specification) -> tuple[int, ...]:
+class NetworkSizes(NamedTuple):
     """Units of every layer, from the input to the output."""
+
+    proposal: tuple[int, ...]
+    correction: tuple[int, ...]
+    """Empty: T̂ is the proposal."""
+
+    @property
+    def weight_count(self) -> int:
+        """Weights and biases of both networks."""
+        return weight_count(self.proposal) + weight_count(self.correction)
+
+
+def network_sizes(config: DynamicsConfig, specification: Specification) -> NetworkSizes:
+    """The sizes of both networks."""
     state_size = specification.state_size
     latent = config.latent_size if config.role is LatentRole.EMBEDDED else 0
     outputs = config.latent_size * state_size if config.role is LatentRole.LINEAR else state_size
     inputs = state_size + specification.action_count + int(specification.timed) + z_size(config) + latent
-    return (inputs, *config.hidden, outputs)
+    proposal = (inputs, *config.hidden, outputs)
+    # The linear method has no correction: its changes are linear in w_b.
+    if not config.correction or config.role is LatentRole.LINEAR:
+        return NetworkSizes(proposal, ())
+    return NetworkSizes(proposal, (2 * state_size + latent, *config.correction, 2 * state_size))
 
 
 def z_size(config: DynamicsConfig) -> int:
@@ -65,7 +89,7 @@ def z_size(config: DynamicsConfig) -> int:
 
 
 def weight_count(sizes: tuple[int, ...]) -> int:
-    """Weights and biases of all layers."""
+    """Weights and biases of all layers of one network; none without layers."""
     return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(sizes))
 
 
@@ -96,18 +120,37 @@ def forward(
     return x
 
 
+UNCORRECTED = -2.0
+"""Logit at which the share of the correction begins: 0.12."""
+
+
+def initial_weights(sizes: NetworkSizes, *, key: PRNGKeyArray) -> Float[Array, " weights"]:
+    """Means of all weights; corrections begin small."""
+    if not sizes.correction:
+        return initial_mean(sizes.proposal, key=key)
+    proposal_key, correction_key = jax.random.split(key)
+    outputs = sizes.correction[-1]
+    correction = initial_mean(sizes.correction, key=correction_key)
+    biases = jnp.where(jnp.arange(outputs) < outputs // 2, UNCORRECTED, 0.0).astype(correction.dtype)
+    return jnp.concatenate([initial_mean(sizes.proposal, key=proposal_key), correction[:-outputs], biases])
+
+
 def predicted_change(
     role: LatentRole,
-    sizes: tuple[int, ...],
+    sizes: NetworkSizes,
     *,
     weights: Float[Array, " weights"],
     features: Float[Array, " features"],
     latent: Float[Array, " latent"],
 ) -> Float[Array, " state"]:
     """The standardised state difference of one row; `features` are s, one-hot a, the duration and z, if there are."""
-    if role is LatentRole.EMBEDDED:
-        return forward(sizes, weights, jnp.concatenate([features, latent]))
-    outputs = forward(sizes, weights, features)
+    own = latent if role is LatentRole.EMBEDDED else latent[:0]
+    split = weight_count(sizes.proposal)
+    proposed = forward(sizes.proposal, weights[:split], jnp.concatenate([features, own]))
     if role is LatentRole.LINEAR:
-        return latent @ outputs.reshape(latent.shape[0], -1)
-    return outputs
+        return latent @ proposed.reshape(latent.shape[0], -1)
+    if not sizes.correction:
+        return proposed
+    size = proposed.shape[0]
+    outputs = forward(sizes.correction, weights[split:], jnp.concatenate([features[:size], proposed, own]))
+    return proposed + jax.nn.sigmoid(outputs[:size]) * (outputs[size:] - proposed)

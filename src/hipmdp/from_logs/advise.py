@@ -94,11 +94,11 @@ def advise(
 
     def imagined(config: AdaptationConfig, temperature: float | None, name: str) -> Imagined:
         filter_key, contexts_key = stream(key, "logs/filter"), stream(key, name)
-        covariance = None
+        deviations = None
         if model.has_latent:
-            covariance = doubt(dynamics, tuned, latent, transitions, temperature=temperature, key=filter_key)
+            deviations = doubt(dynamics, tuned, latent, transitions, temperature=temperature, key=filter_key)
         return imagine_instance(
-            tuned, latent, transitions, around, config=config, covariance=covariance, key=contexts_key
+            tuned, latent, transitions, around, config=config, deviations=deviations, key=contexts_key
         )
 
     config = replace(config, dqn=replace(config.dqn, reward_scale=None, squash=SQUASH))

@@ -19,8 +19,8 @@ from hipmdp.dynamics.infer import latent_covariance
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.families.protocol import BaseFamily, Theta
 from hipmdp.families.rollout import AbstractEnvironment
-from hipmdp.imagination.contexts import instance_contexts, training_contexts
-from hipmdp.imagination.environment import ConditionedImagination, Imagination, Limits
+from hipmdp.imagination.contexts import Deviations, instance_contexts
+from hipmdp.imagination.environment import ConditionedImagination, Imagination, Limits, MeanImagination
 from hipmdp.imagination.reward import AbstractReward
 from hipmdp.settings.adaptation import AdaptationConfig
 
@@ -64,11 +64,6 @@ def imagine_environment(family: BaseFamily, theta: Theta) -> Imagined:
     return Imagined(simulator, jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], theta))
 
 
-def imagine_training_instances(dynamics: Dynamics, around: Surroundings, *, key: PRNGKeyArray) -> Imagined:
-    """The instances that T̂ was trained on, one after the other."""
-    return Imagined(_environment(dynamics, around), training_contexts(dynamics, key=key, each=1))
-
-
 def imagine_instance(
     dynamics: Dynamics,
     latent: Float[Array, " latent"],
@@ -76,12 +71,12 @@ def imagine_instance(
     around: Surroundings,
     *,
     config: AdaptationConfig,
-    covariance: Float[Array, "latent latent"] | None,
+    deviations: Deviations | None,
     key: PRNGKeyArray,
 ) -> Imagined:
-    """One instance: T̂ tuned to its data, and every w_b that the data still allow (no covariance: the fitted one)."""
+    """One instance: T̂ tuned to its data, and every w_b that the data still allow (no deviations: the fitted one)."""
     contexts = instance_contexts(
-        dynamics, latent, key=key, draws=config.weight_draws, mean=config.mean_weights, covariance=covariance
+        dynamics, latent, key=key, draws=config.weight_draws, mean=config.mean_weights, deviations=deviations
     )
     return Imagined(_environment(dynamics, around.extended(data)), contexts)
 
@@ -94,19 +89,30 @@ def doubt(
     *,
     temperature: float | None,
     key: PRNGKeyArray,
-) -> Float[Array, "latent latent"] | None:
-    """How unsure w_b is after `data`: what the belief says, or the Laplace covariance at a temperature.
+) -> Deviations | None:
+    """How far w_b may be from `latent` after `data`: by the belief, or by the Laplace covariance at a temperature.
 
-    The belief is that of the model before it was tuned; at temperature 0 there is no doubt.
+    The belief is that of the model before it was tuned: where that has not changed, members are drawn from the belief
+    itself, otherwise their distance from its most probable one counts. At temperature 0 there is no doubt.
     """
     if temperature is None:
-        return follow(new_filter(family, key), data).full_covariance
-    return latent_covariance(tuned, data, latent, temperature) if temperature > 0 else None
+        belief = follow(new_filter(family, key), data)
+        centre = latent if tuned is family else belief.best
+        return lambda key, count: belief.draw(key, count) - centre[None]
+    if temperature == 0:
+        return None
+    factor = jnp.linalg.cholesky(latent_covariance(tuned, data, latent, temperature))
+    return lambda key, count: jax.random.normal(key, (count, latent.shape[0]), jnp.float32) @ factor.T
 
 
 def conditioned_environment(dynamics: Dynamics, around: Surroundings) -> ConditionedImagination:
     """The environment of Q(s, w); its contexts are drawn again and again."""
     return ConditionedImagination(_environment(dynamics, around))
+
+
+def mean_environment(dynamics: Dynamics, around: Surroundings) -> MeanImagination:
+    """What T̂ expects next, at its mean weights; contexts are latents."""
+    return MeanImagination(_environment(dynamics, around))
 
 
 def _environment(dynamics: Dynamics, around: Surroundings) -> Imagination:

@@ -1,5 +1,6 @@
 """What is drawn anew for every imagined episode: weights of T̂, and a latent."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -19,6 +20,10 @@ class Context(NamedTuple):
     """w_b."""
 
 
+Deviations = Callable[[PRNGKeyArray, int], Float[Array, "count latent"]]
+"""Draws of how far w_b may be from the fitted one."""
+
+
 class ConditionedContext(NamedTuple):
     """A context, and the w that a policy Q(s, w) gets as input in it."""
 
@@ -34,20 +39,19 @@ def instance_contexts(
     key: PRNGKeyArray,
     draws: int,
     mean: bool,
-    covariance: Float[Array, "latent latent"] | None = None,
+    deviations: Deviations | None = None,
 ) -> Context:
     """One instance: a pool of `draws` functions, one per imagined episode in turn; or one that is their mean (paper).
 
-    With a covariance each has a latent of its own, w_b ~ N(latent, covariance): the policy must then do well for every
-    member of the family that the data still allow.
+    With deviations each has a latent of its own: the policy must then do well for every member of the family that the
+    data still allow.
     """
     weight_key, latent_key = jax.random.split(key)
     weights = dynamics.draw_weights(weight_key, draws)
     weights = weights[None] if mean else weights[:, None]
     latents = jnp.broadcast_to(latent, (weights.shape[0], *latent.shape))
-    if covariance is not None:
-        factor = jnp.linalg.cholesky(covariance)
-        latents = latents + jax.random.normal(latent_key, latents.shape, jnp.float32) @ factor.T
+    if deviations is not None:
+        latents = latents + deviations(latent_key, weights.shape[0])
     return Context(weights, latents)
 
 
@@ -58,13 +62,18 @@ def training_contexts(dynamics: Dynamics, *, key: PRNGKeyArray, each: int) -> Co
     return Context(weights[:, None], latents)
 
 
+SHARED_WEIGHTS: ConditionedContext = ConditionedContext(Context(None, 0), 0)  # type: ignore[arg-type]
+"""Axes of `sampled_contexts` within a group: all members of a group have its weight draw."""
+
+
 def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKeyArray) -> ConditionedContext:
-    """A pool of imagined members of the family: w around a training latent, and a weight draw.
+    """Imagined members of the family: w around a training latent; a leading axis of groups, each with a weight draw.
 
     For half of them the w that the policy gets is off by a little noise.
     """
     order_key, spread_key, noise_key, weight_key = jax.random.split(key, 4)
-    count = config.latent_samples
+    groups, members = config.pqn.groups, config.pqn.members
+    count = groups * members
     scale = jnp.sqrt(dynamics.latent_prior.variance)[None]
     # All training instances in turn, in an order of their own.
     order = jax.random.permutation(order_key, jnp.arange(count, dtype=jnp.int32)) % dynamics.latents.shape[0]
@@ -75,5 +84,6 @@ def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKey
     latents = dynamics.latents[order] + config.latent_spread * normals(spread_key)
     noisy = (jnp.arange(count) % 2 == 1)[:, None]
     inputs = latents + jnp.where(noisy, config.latent_noise * normals(noise_key), 0.0)
-    weights = dynamics.draw_weights(weight_key, count)
+    weights = dynamics.draw_weights(weight_key, groups)
+    latents, inputs = (values.reshape(groups, members, -1) for values in (latents, inputs))
     return ConditionedContext(Context(weights[:, None], latents), inputs)

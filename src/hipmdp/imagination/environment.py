@@ -93,6 +93,30 @@ class ConditionedImagination(AbstractEnvironment):
         return outcome._replace(state=jnp.concatenate([outcome.state, state[size:]]))
 
 
+class MeanImagination(AbstractEnvironment):
+    """Imagination at the mean weights, whose context is w_b alone: what T̂ expects next under a hypothesis."""
+
+    imagination: Imagination
+
+    @property
+    def horizon(self) -> int:
+        """Steps of an imagined episode."""
+        return self.imagination.horizon
+
+    def reset(self, key: PRNGKeyArray, context: Float[Array, " latent"]) -> Float[Array, " state"]:
+        """A first state."""
+        return self.imagination.reset(key, self._context(context))
+
+    def step(
+        self, key: PRNGKeyArray, state: Float[Array, " state"], action: Int[Array, ""], context: Float[Array, " latent"]
+    ) -> Step:
+        """One imagined step."""
+        return self.imagination.step(key, state, action, self._context(context))
+
+    def _context(self, latent: Float[Array, " latent"]) -> Context:
+        return Context(self.imagination.dynamics.posterior.mean[None], latent)
+
+
 def imagined_state(
     dynamics: Dynamics,
     context: Context,

@@ -29,8 +29,8 @@ from hipmdp.online.phases import OnlineTask, interact, learn
 from hipmdp.online.state import OnlineRecord, OnlineState
 from hipmdp.online.store import Store
 from hipmdp.pretraining.model import Model
+from hipmdp.settings import recipe
 from hipmdp.settings.online import OnlineConfig
-from hipmdp.settings.presets import online_preset
 
 LAYOUT = 2
 """Of the files in a run's directory."""
@@ -84,7 +84,7 @@ def online(
     check_episodes(episodes, family.horizon)
     key, chosen = root_key(seed), chosen_instances(family, instances, seed)
     check_episodes(len(chosen) * episodes, family.horizon, "the number of episodes with all instances")
-    settings = config or online_preset(family.specification)
+    settings = config or recipe.online(family.specification)
     directory = None if out is None else output_directory(Path(out))
     if directory is not None:
         claim_directory(directory / "online.json", _description(family, chosen, episodes, seed, settings), "run")

@@ -9,6 +9,7 @@ import dataclasses
 from dataclasses import replace
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,8 +18,9 @@ from jaxtyping import PRNGKeyArray
 from hipmdp._errors import check_seed
 from hipmdp._progress import Progress
 from hipmdp._random import root_key, stream
-from hipmdp.control import dqn
+from hipmdp.control import pqn
 from hipmdp.control.policy_learner import evaluate_imagined
+from hipmdp.control.pqn import Members
 from hipmdp.control.q_network import QNetwork, copy_network
 from hipmdp.control.selection import by_scaled_mean
 from hipmdp.data.transitions import Transitions
@@ -27,19 +29,23 @@ from hipmdp.dynamics.model import Dynamics
 from hipmdp.families import FAMILIES, make
 from hipmdp.families.protocol import BaseFamily
 from hipmdp.imagination.build import Surroundings, conditioned_environment, starts_of_batch
-from hipmdp.imagination.contexts import ConditionedContext, sampled_contexts, training_contexts
+from hipmdp.imagination.contexts import SHARED_WEIGHTS, ConditionedContext, sampled_contexts, training_contexts
 from hipmdp.imagination.reward import family_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.pretraining.resume import model_digest, resumable_model
+from hipmdp.settings import recipe
 from hipmdp.settings.amortise import AmortiseConfig
-from hipmdp.settings.presets import amortise_preset
+
+CHUNK_ITERATIONS = 8
+"""Update phases between two chunk edges: about a second."""
+FIRST_VALUES = 0.01
+"""How much smaller than He's the last layer's weights are at first (PQN)."""
 
 
 def amortise(
     model: Model,
     batch: Transitions,
     seed: int = 0,
-    preset: str = "default",
     config: AmortiseConfig | None = None,
     family: BaseFamily | None = None,
     quiet: bool = False,
@@ -52,7 +58,7 @@ def amortise(
     With `out` (a directory) checkpoints and, at the end, model.hipmdp are kept there, and the same call goes on where
     it was stopped, to the same bits.
     """
-    settings = config or amortise_preset(preset, model.specification, model.facts)
+    settings = config or recipe.amortise(model.specification, model.facts)
     description = {
         "model": model_digest(model),
         "batch": batch_digest(batch),
@@ -62,12 +68,16 @@ def amortise(
     }
 
     def learn(work: Work) -> Model:
-        return learn_latent_policy(model, batch, settings, family=family, key=root_key(seed), quiet=quiet, work=work)
+        key = root_key(seed)
+        learned = learn_latent_policy(model, batch, settings, family=family, key=key, quiet=quiet, work=work)
+        return replace(learned, method="amortised")
 
     return resumable_model(out, "amortise", description, learn)
 
 
-def _known_family(name: str, family: BaseFamily | None) -> BaseFamily | None:
+def known_family(model: Model, family: BaseFamily | None) -> BaseFamily | None:
+    """The family whose R counts as known: the one that is given, or the built-in one that the model is of."""
+    name = model.specification.family
     return family if family is not None else make(name) if name in FAMILIES else None
 
 
@@ -81,52 +91,61 @@ def learn_latent_policy(
     quiet: bool = False,
     work: Work | None = None,
 ) -> Model:
-    """`amortise` with settings and a key of the caller's; with `work`, what was done before is not done again."""
+    """The model with a Q(s, w): `amortise` with settings and a key of the caller's.
+
+    With `work`, what was done before is not done again. Without a latent in T̂, w is zero for all members.
+    """
     dynamics = _check(model, batch)
-    name = model.specification.family
-    known = _known_family(name, family)
+    if not model.has_latent:
+        dynamics = eqx.tree_at(lambda d: d.latents, dynamics, jnp.zeros_like(dynamics.latents))
+        config = replace(config, latent_spread=0.0, latent_noise=0.0)
+    name, known = model.specification.family, known_family(model, family)
     starts = starts_of_batch(batch, key=stream(key, "amortise/starts"))
     reward = family_reward(known, model.reward_head, name)
     around = Surroundings(reward, starts, np.asarray(model.low), np.asarray(model.high))
     environment = conditioned_environment(dynamics, around)
     network = _new_network(model, dynamics, config, stream(key, "amortise/network"))
-    capacity = min(config.episodes * model.specification.horizon, config.capacity)
-    state = dqn.init(network, config.dqn, capacity, stream(key, "amortise/dqn"))
+
+    def members(pool: int) -> Members:
+        return Members(sampled_contexts(dynamics, config, key=stream(key, "amortise/contexts", pool)), SHARED_WEIGHTS)
+
+    state = pqn.init(config.pqn, environment, members(0), network, key=stream(key, "amortise/pqn"))
     validation = training_contexts(
         dynamics, key=stream(key, "amortise/validation_contexts"), each=config.validation_draws
     )
     judged = ConditionedContext(validation, validation.latent)
     keys = jax.random.split(stream(key, "amortise/validation"), validation.latent.shape[0])
-    ticks = -(-environment.horizon // config.dqn.steps_per_phase)
-    progress = Progress("amortise, imagined episode", config.episodes, quiet=quiet)
+    total = config.iterations
+    progress = Progress("amortise, imagined step", total * config.pqn.steps, quiet=quiet)
     file = (work or Work()).file("amortise")
     networks: tuple[QNetwork, ...] = ()
     table: list[list[float]] = []
     kept = file.load(lambda meta: (state, (network,) * len(meta["returns"])))
     if kept is not None:
         (state, networks), table = kept[0], kept[1]["returns"]
-        progress.skip(config.episodes * len(table) // config.pools)
+        progress.skip(int(state.iteration) * config.pqn.steps)
     for pool in range(len(table), config.pools):
-        goal = config.episodes * (pool + 1) // config.pools
-        contexts = sampled_contexts(dynamics, config, key=stream(key, "amortise/contexts", pool))
-        while not bool(dqn.is_finished(state, goal)):
-            state = dqn.learn_only(config.dqn, environment, contexts, state, goal, ticks)
+        drawn, goal = members(pool), total * (pool + 1) // config.pools
+        state = pqn.with_members(config.pqn, environment, drawn, state)
+        while (done := int(state.iteration)) < goal:
+            count = min(goal - done, CHUNK_ITERATIONS)
+            state = pqn.run_iterations(config.pqn, environment, drawn, state, iterations=count, total=total)
+            progress.show(int(state.iteration) * config.pqn.steps)
             file.at_chunk_edge((state, networks), {"returns": table})
-        returns = evaluate_imagined(environment, judged, state.target, keys)
-        networks = (*networks, copy_network(state.target))
+        returns = evaluate_imagined(environment, judged, state.online, keys)
+        networks = (*networks, copy_network(state.online))
         table = [*table, returns.tolist()]
-        progress.show(goal, f"(median imagined return {np.median(returns):.4g})")
+        progress.show(goal * config.pqn.steps, f"(median imagined return {np.median(returns):.4g})")
     progress.close()
-    scale = config.dqn.reward_scale
-    metadata = {**model.metadata, "policy_unit": float(state.unit.value) if scale is None else 1 / scale}
-    policy = networks[by_scaled_mean(np.asarray(table))]
-    return replace(model, method="amortised", latent_policy=policy, metadata=metadata)
+    metadata = {**model.metadata, "policy_unit": float(state.unit.value)}
+    best = networks[by_scaled_mean(np.asarray(table))]
+    return replace(model, latent_policy=pqn.values_network(config.pqn, best), metadata=metadata)
 
 
 def _check(model: Model, batch: Transitions) -> Dynamics:
     dynamics = model.need_dynamics("amortise")
-    if not model.has_latent or dynamics.latents.shape[0] < 2:
-        raise ValueError(f"amortise needs a model with the latents of two instances or more, not {model!r}.")
+    if dynamics.latents.shape[0] < 1:
+        raise ValueError(f"amortise needs a model that was trained on a batch, not {model!r}.")
     if model.oracle is not None:
         raise ValueError('amortise needs learned latents: with latents="true" there is no w_b to be inferred.')
     dynamics.check(batch)
@@ -137,4 +156,8 @@ def _new_network(model: Model, dynamics: Dynamics, config: AmortiseConfig, key: 
     prior = dynamics.latent_prior
     centre = jnp.concatenate([jnp.asarray(model.specification.from_origin(model.centre)), prior.mean])
     scale = jnp.concatenate([jnp.asarray(model.scale, jnp.float32), jnp.sqrt(prior.variance)])
-    return QNetwork(centre, scale, model.specification.action_count, config.dqn.hidden, key=key)
+    actions = model.specification.action_count
+    network = QNetwork(centre, scale, actions, config.pqn.hidden, normalised=True, key=key)
+    # The first values are near zero, whatever the size of the layers.
+    last = jax.tree.map(lambda leaf: FIRST_VALUES * leaf, network.layers[-1])
+    return eqx.tree_at(lambda n: n.layers, network, (*network.layers[:-1], last))

@@ -38,6 +38,8 @@ class Header(NamedTuple):
     dynamics: DynamicsHeader | None
     policy: tuple[int, ...] | None
     latent_policy: tuple[int, ...] | None
+    normalised: tuple[str, ...]
+    """Which of the two policies have layer normalisation."""
     reward_head: int | None
     oracle: OracleLatents | None
     support: int | None
@@ -47,7 +49,7 @@ class Header(NamedTuple):
 def read_header(meta: Any) -> Header:
     """The header, if each value has its type and can be true; otherwise a `ValueError`."""
     metrics = typed(dict[str, float], meta["metrics"], "metrics", nan=True)
-    header: Header = typed(Header, {**meta, "metrics": {}}, "header")._replace(metrics=metrics)
+    header: Header = typed(Header, {"normalised": [], **meta, "metrics": {}}, "header")._replace(metrics=metrics)
     size = Specification.from_dict(header.specification).state_size
     known_name("method", header.method, MODEL_METHODS)
     ranges = [header.centre, header.scale, *(values for values in (header.low, header.high) if values)]

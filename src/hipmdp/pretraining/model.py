@@ -66,7 +66,8 @@ class Model:
         """An untrained Q-network that standardises as the batch says."""
         centre = jnp.asarray(self.specification.from_origin(self.centre))
         scale = jnp.asarray(self.scale, jnp.float32)
-        return QNetwork(centre, scale, self.specification.action_count, config.hidden, key=key)
+        actions = self.specification.action_count
+        return QNetwork(centre, scale, actions, config.hidden, normalised=config.normalised, key=key)
 
     @property
     def expected_error(self) -> float:
@@ -160,6 +161,7 @@ def save_model(model: Model, path: Path) -> None:
         if dynamics is None
         else {"config": dataclasses.asdict(dynamics.config), "instances": dynamics.latents.shape[0]},
         **{name: _layer_sizes(getattr(model, name)) for name in POLICIES},
+        "normalised": [name for name in POLICIES if _is_normalised(getattr(model, name))],
         "reward_head": None if model.reward_head is None else model.reward_head.latent_size,
         "oracle": None if model.oracle is None else model.oracle._asdict(),
         "support": None if model.support is None else model.support.action.shape[0],
@@ -171,6 +173,10 @@ def save_model(model: Model, path: Path) -> None:
 
 def _layer_sizes(network: QNetwork | None) -> list[int] | None:
     return None if network is None else [network.centre.shape[0], *(layer.out_features for layer in network.layers)]
+
+
+def _is_normalised(network: QNetwork | None) -> bool:
+    return network is not None and network.normalised
 
 
 def load(path: str | Path) -> Model:
@@ -232,13 +238,13 @@ def _blank(header: Header) -> Parts:
     if header.support is not None:
         rows = header.support
         support = Support(jnp.zeros((rows, size), jnp.float32), jnp.zeros(rows, jnp.int32))
-    policy, latent_policy = (_blank_network(sizes) for sizes in (header.policy, header.latent_policy))
+    policy, latent_policy = (_blank_network(getattr(header, name), name in header.normalised) for name in POLICIES)
     return dynamics, policy, latent_policy, head, support
 
 
-def _blank_network(sizes: tuple[int, ...] | None) -> QNetwork | None:
+def _blank_network(sizes: tuple[int, ...] | None, normalised: bool) -> QNetwork | None:
     if sizes is None:
         return None
     inputs, *hidden, actions = sizes
     zeros = jnp.zeros(inputs, jnp.float32)
-    return QNetwork(zeros, zeros, actions, tuple(hidden), key=root_key(0))
+    return QNetwork(zeros, zeros, actions, tuple(hidden), normalised=normalised, key=root_key(0))

@@ -23,21 +23,25 @@ from hipmdp.dynamics.quality import latent_use
 from hipmdp.dynamics.reward_head import fit_reward_head
 from hipmdp.dynamics.standardise import check_units, scaling_of
 from hipmdp.families.protocol import BaseFamily
-from hipmdp.pretraining.amortise import learn_latent_policy
+from hipmdp.imagination.reward import is_shared
+from hipmdp.pretraining.amortise import known_family, learn_latent_policy
 from hipmdp.pretraining.model import Model
 from hipmdp.pretraining.resume import resumable_model
+from hipmdp.settings import recipe
+from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dynamics import DynamicsConfig, LatentRole
-from hipmdp.settings.presets import amortise_preset, dynamics_preset
+from hipmdp.settings.presets import dynamics_preset
 from hipmdp.settings.recipe import Facts
 
 ROLES: dict[str, LatentRole] = {
     "embedded": LatentRole.EMBEDDED,
+    "amortised": LatentRole.EMBEDDED,
     "linear": LatentRole.LINEAR,
     "average": LatentRole.NONE,
     "scratch": LatentRole.NONE,
 }
 """How the latent enters T̂, by method. `scratch` starts untrained; `model_free` and `blind` have no T̂."""
-METHODS = (*ROLES, "model_free", "amortised", "refined", "blind")
+METHODS = (*ROLES, "model_free", "refined", "blind")
 
 
 class LatentIgnoredWarning(UserWarning):
@@ -58,15 +62,22 @@ def pretrain(
     latents: str = "learned",
     family: BaseFamily | None = None,
     out: str | Path | None = None,
+    *,
+    policy: bool | AmortiseConfig = True,
 ) -> Model:
     """Learn how the family behaves, with one latent per instance of `batch`.
 
     `embedded` and `linear` fit W and the latents, `average` one model for all without latents. `scratch` and
     `model_free` take only the standardisation: they start untrained, as in the paper. `config` replaces the preset's
-    settings. `amortised` also learns Q(s, w) inside the model: see `amortise`, which may need the
-    `family` for its reward. `latents="true"` takes the true parameters as the latents, here and for every new instance:
-    for diagnosis. With `out` (a directory) checkpoints and, at the end, model.hipmdp are kept there, and the same call
-    goes on where it was stopped, to the same bits.
+    settings.
+
+    Inside the fitted model a policy Q(s, w) for all members is learned (see `amortise`, which may need the `family` for
+    its reward), by which the first episode of a new one is controlled. `policy` has its settings, or False to leave it
+    out; the preset `paper` leaves it out, and so do batches without rewards.
+
+    `latents="true"` takes the true parameters as the latents, here and for every new instance: for diagnosis. With
+    `out` (a directory) checkpoints and, at the end, model.hipmdp are kept there, and the same call goes on where it was
+    stopped, to the same bits.
 
     `Model.metrics` holds, as root mean squared errors of the standardised state difference per dimension (1: no better
     than predicting the mean change): `error_on_held_out_episodes`, on episodes that the fit did not see (where there
@@ -89,12 +100,13 @@ def pretrain(
         "config": None if config is None else dataclasses.asdict(config),
         "latents": latents,
         "family": None if family is None else repr(family),
+        "policy": policy if isinstance(policy, bool) else dataclasses.asdict(policy),
     }
 
     def learn(work: Work) -> Model:
         model = prepare_model(
             batch, method, key=root_key(seed), preset=preset, config=config, quiet=quiet, latents=latents,
-            family=family, work=work,
+            family=family, work=work, policy=policy,
         )  # fmt: skip
         return replace(model, metadata={**model.metadata, "seed": seed})
 
@@ -112,6 +124,7 @@ def prepare_model(
     latents: str = "learned",
     family: BaseFamily | None = None,
     work: Work | None = None,
+    policy: bool | AmortiseConfig = True,
 ) -> Model:
     """`pretrain` with a key of the caller's; with `work`, what was done before is not done again."""
     work = work or Work()
@@ -119,12 +132,6 @@ def prepare_model(
     if len(batch) < 2:
         raise ValueError(f"pretrain needs at least two transitions, got {len(batch)}.")
     check_units(batch)
-    if method == "amortised":
-        embedded = prepare_model(
-            batch, "embedded", key=key, preset=preset, config=config, quiet=quiet, latents=latents, work=work
-        )
-        settings = amortise_preset(preset, batch.specification, embedded.facts)
-        return learn_latent_policy(embedded, batch, settings, family=family, key=key, quiet=quiet, work=work)
     if is_reward_constant(batch):
         warnings.warn(
             f"Every reward of the batch is {batch.reward[0]:g} and no episode ended by itself: nothing tells a good "
@@ -160,7 +167,22 @@ def prepare_model(
         head = fit_reward_head(batch, dynamics.scaling, own, key=stream(key, "pretrain/reward_head"))
     progress.close()
     metrics = _metrics(dynamics, batch, method, stream(key, "pretrain/metrics"))
-    return replace(model, dynamics=dynamics, reward_head=head, oracle=oracle, metrics=metrics)
+    model = replace(model, dynamics=dynamics, reward_head=head, oracle=oracle, metrics=metrics)
+    settings = _policy_settings(policy, model, preset, required=method == "amortised")
+    if settings is None or oracle is not None or (head is None and not is_shared(known_family(model, family))):
+        return model
+    return learn_latent_policy(model, batch, settings, family=family, key=key, quiet=quiet, work=work)
+
+
+def _policy_settings(
+    policy: bool | AmortiseConfig, model: Model, preset: str, *, required: bool
+) -> AmortiseConfig | None:
+    """How Q(s, w) is learned; None: not at all. The paper has no such policy."""
+    if isinstance(policy, AmortiseConfig):
+        return policy
+    if not required and (not policy or preset == "paper"):
+        return None
+    return recipe.amortise(model.specification, model.facts)
 
 
 def is_reward_constant(batch: Transitions) -> bool:

@@ -1,7 +1,7 @@
 """Every setting: one dataclass per stage, its fields with their sources.
 
-`recipe` holds the values and rules for every family, `presets` those of the paper's three.
+`recipe` holds the values and rules for every family, `paper` the values of the paper for its three.
 """
 
-SETTINGS_VERSION = 3
+SETTINGS_VERSION = 4
 """Raised when a default changes what a method does: a study holds cells of one version."""

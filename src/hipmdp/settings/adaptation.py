@@ -35,13 +35,12 @@ class AdaptationConfig:
     """How often T̂ is tuned again in the first ten episodes, at most (released code: once). After them it is tuned
     whenever there are twice as many, accurate or not, so that a long run goes on learning at little cost (released
     code: every ten); 0: never."""
-    imagined_warm_up: bool = False
-    """Whether N_f episodes are imagined before the first real one, with the instances that T̂ was trained on, so that a
-    policy for the family controls the first episode; otherwise it is random (paper). A new DQN learns in the
-    T̂ that is tuned to it: one that has learned to treat all instances alike is slow to learn to treat one."""
-    warm_up_epsilon: float = 0.0
-    """Share of random actions in the first episode after a warm-up: a policy for the family may get stuck where it
-    shows nothing of this instance."""
+    first_policy: bool = False
+    """Whether the model's Q(s, w) controls the first episode, under the belief about w_b; without one, or otherwise,
+    the first episode is random (paper)."""
+    steps_ahead: int = 0
+    """Steps of T̂ by which Q(s, w) is asked about the future, not only about the present: where w is unlike those
+    that it was learned with, T̂ is still right about the next step."""
     clear_replay_on_retune: bool = True
     """Whether the replay is emptied when T̂ was tuned: what another T̂ has shown is worth nothing in this one. The DQN
     keeps its network; as such a DQN sometimes learns nothing any more, a new one takes its place if it finds no policy

@@ -9,6 +9,8 @@ class DDQNConfig:
 
     hidden: tuple[int, ...] = (256, 512)
     """Units of the ReLU layers (paper)."""
+    normalised: bool = False
+    """Whether there is a layer normalisation before every ReLU (paper: none)."""
     learning_rate: float = 5e-4
     """Of Adam (paper)."""
     max_gradient_norm: float = 2.5

@@ -25,6 +25,9 @@ class DynamicsConfig:
     """How the latent w_b enters the network."""
     hidden: tuple[int, ...] = (64, 64)
     """Units of the ReLU layers (paper: 25, 25, 25 on grid; 32, 32 on acrobot and HIV)."""
+    correction: tuple[int, ...] = ()
+    """Units of the ReLU layers of the network that corrects what the first one proposes (`hipmdp.dynamics.network`);
+    empty: there is none (paper)."""
     latent_size: int = 5
     """|w_b|: numbers of a latent (paper)."""
     stochastic_input: bool = False
@@ -100,7 +103,16 @@ class DynamicsConfig:
             raise ValueError("alpha and prior_variance of DynamicsConfig must be positive, held_out_share below 1.")
 
 
-_AT_LEAST_ONE = ("hidden", "latent_size", "weight_draws", "batch_size", "tune_batch_size", "infer_draws", "infer_rows")
+_AT_LEAST_ONE = (
+    "hidden",
+    "correction",
+    "latent_size",
+    "weight_draws",
+    "batch_size",
+    "tune_batch_size",
+    "infer_draws",
+    "infer_rows",
+)
 _ANY = ("initial_rho", "initial_log_noise")
 
 
@@ -116,6 +128,9 @@ class FilterConfig:
     """Rows over which the misfit is averaged, later on."""
     temperature: float = 30.0
     """T: at 1, HIV's 95 % intervals hold 81 % where the next episode is unlike the last; at 100, 99 % elsewhere."""
+    weight_temperature: float = 10.0
+    """How many rows count as one for the weights p_h: what T̂ misses on a new instance is alike from row to row, and
+    must not decide between hypotheses that only a later row can tell apart."""
     gate: float = 9.0
     """Squared error per dimension, in units of its expected square, beyond which a row counts as an outlier."""
     smallest_misfit: float = 0.01

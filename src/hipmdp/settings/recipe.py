@@ -12,8 +12,10 @@ batch; `pretrain` keeps them with the model, so that everything that follows dec
 - Imagined episodes: as many as make about 100,000 steps, by the mean length of the batch's episodes, but never more
   than a million.
 - How unsure w_b is in imagination: as unsure as the belief is after the real episodes.
-- The first episode: a policy learned in imagination over the known members, with some random actions.
+- The first episode: Q(s, w), learned once in imagination over members around the known ones, under the belief.
+- How far Q(s, w) looks ahead: as many steps as leave at most `MOST_BRANCHES` branches, two at most.
 - Whether W is tuned: only where T̂ is inaccurate on the new instance with the w_b that fits it best.
+- Training episodes of a study: about `TRAINING_EPISODES` in all, 150 to 500 on each instance.
 """
 
 from dataclasses import dataclass, replace
@@ -24,9 +26,13 @@ from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import DynamicsConfig
 from hipmdp.settings.instance_search import SearchConfig
+from hipmdp.settings.online import GrowthConfig, OnlineConfig
+from hipmdp.settings.pqn import PQNConfig
 
 SQUASH = 0.01
 """c: values well below a hundred typical rewards stay nearly as they are, larger ones become their logarithm."""
+POLICY_UNITS = (256, 256)
+"""Layers of Q(s, w), and of the DQNs in imagination that go on from it."""
 LANES = 10
 """Imagined episodes side by side; the ratio of updates to steps stays the same."""
 IMAGINED_STEPS = 100_000
@@ -38,9 +44,12 @@ EPISODE_STEPS = (125, 250, 500, 1000, 2000, 4000)
 EXPLORING_SHARE = 0.6
 """Share of the episodes after which ε is at its floor."""
 MOST_LATENTS = 12
-WARM_UP_EPSILON = 0.1
-"""Share of random actions in the first episode: a policy for the whole family may be stuck with one of its members,
-and would show nothing of it."""
+MOST_BRANCHES, MOST_STEPS_AHEAD = 64, 2
+"""Sequences of actions that Q(s, w) is asked about at every step, and how long they are, at most."""
+AMORTISED_STEPS, ONLINE_STEPS = 8_000_000, 1_500_000
+"""Imagined steps behind Q(s, w), and fewer where it is learned again and again."""
+TRAINING_EPISODES = 4800
+"""Training episodes of a study, over all instances."""
 REFINED_EPSILON = 0.2
 """ε at which a DQN begins that goes on from Q(·, w): it has a policy already."""
 
@@ -84,17 +93,17 @@ def imagined_episodes(specification: Specification, facts: Facts) -> int:
     return min(EPISODE_STEPS, key=lambda count: abs(count - wanted) / (count + wanted))
 
 
-def imagination_dqn(specification: Specification, episodes: int, start: float = 1.0) -> DDQNConfig:
+def imagination_dqn(specification: Specification, episodes: int) -> DDQNConfig:
     """The DQN inside imagination, where episodes cost little: larger steps, and many lanes."""
     floor = 0.02
     return DDQNConfig(
-        hidden=(128, 128),
+        hidden=POLICY_UNITS,
+        normalised=True,
         minibatches=2,
         learning_rate=1e-3,
         target_rate=0.01,
-        epsilon_start=start,
         epsilon_floor=floor,
-        epsilon_decay=decay(floor, episodes, start),
+        epsilon_decay=decay(floor, episodes),
         discount=specification.discount,
         reward_scale=None,
         squash=SQUASH,
@@ -105,15 +114,29 @@ def imagination_dqn(specification: Specification, episodes: int, start: float = 
 def adaptation(specification: Specification, facts: Facts, *, refined: bool = False) -> AdaptationConfig:
     """Algorithm 1; `refined` goes on from a policy, with little exploration."""
     episodes = imagined_episodes(specification, facts)
-    start = REFINED_EPSILON if refined else 1.0
-    return AdaptationConfig(
-        dqn=imagination_dqn(specification, episodes, start),
+    config = AdaptationConfig(
+        dqn=imagination_dqn(specification, episodes),
         imagined_episodes=episodes,
         latent_temperature=None,
-        imagined_warm_up=True,
-        warm_up_epsilon=WARM_UP_EPSILON,
+        first_policy=True,
+        steps_ahead=steps_ahead(specification.action_count),
         keep_accurate_weights=True,
     )
+    return with_little_exploration(config) if refined else config
+
+
+def with_little_exploration(config: AdaptationConfig) -> AdaptationConfig:
+    """For a DQN that goes on from a policy."""
+    dqn, start = config.dqn, REFINED_EPSILON
+    fall = decay(min(dqn.epsilon_floor, start), config.imagined_episodes, start) if dqn.epsilon_floor else None
+    return replace(
+        config, dqn=replace(dqn, epsilon_start=start, epsilon_decay=dqn.epsilon_decay if fall is None else fall)
+    )
+
+
+def steps_ahead(actions: int) -> int:
+    """How many steps Q(s, w) is asked about ahead of the present one."""
+    return max(n for n in range(MOST_STEPS_AHEAD + 1) if actions**n <= MOST_BRANCHES)
 
 
 def latent_size(facts: Facts) -> int:
@@ -123,14 +146,30 @@ def latent_size(facts: Facts) -> int:
 
 def dynamics(facts: Facts) -> DynamicsConfig:
     """T̂ and its fits."""
-    return DynamicsConfig(hidden=(64, 64, 64), latent_size=latent_size(facts), rounds=25_000)
+    return DynamicsConfig(hidden=(64, 64), correction=(64, 64), latent_size=latent_size(facts), rounds=25_000)
 
 
-def amortise(specification: Specification, facts: Facts) -> AmortiseConfig:
+def amortise(specification: Specification, facts: Facts, steps: int = AMORTISED_STEPS) -> AmortiseConfig:
     """Q(s, w)."""
-    episodes = 8 * imagined_episodes(specification, facts)
-    dqn = replace(imagination_dqn(specification, episodes), learning_rate=5e-4, target_rate=0.005, batch_size=128)
-    return AmortiseConfig(dqn=dqn, episodes=episodes, pools=30, latent_spread=0.35, latent_noise=0.1)
+    pqn = PQNConfig(hidden=POLICY_UNITS, discount=specification.discount, squash=SQUASH)
+    return AmortiseConfig(pqn=pqn, steps=steps)
+
+
+def growth(rounds: int = 4000) -> GrowthConfig:
+    """The models that `online` tries: how many instances there will be is not known."""
+    own = dynamics(Facts(instances=MOST_LATENTS + 1, mean_length=1.0))
+    return GrowthConfig(dynamics=replace(own, correction=(), rounds=rounds, held_out_share=0.0))
+
+
+def online(specification: Specification) -> OnlineConfig:
+    """Instances one after the other."""
+    own = amortise(specification, unknown_facts(specification), ONLINE_STEPS)
+    return OnlineConfig(growth(), replace(own, pools=10))
+
+
+def training_episodes(instances: int) -> int:
+    """Episodes on each training instance of a study."""
+    return min(500, max(150, TRAINING_EPISODES // max(1, instances)))
 
 
 def search(specification: Specification) -> SearchConfig:

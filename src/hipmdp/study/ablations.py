@@ -15,11 +15,11 @@ ABLATIONS: dict[str, tuple[Variant, ...]] = {
         Variant("imagination=one_draw", adaptation=(("weight_draws", 1),)),
         Variant("imagination=point_latent", adaptation=(("latent_temperature", 0.0),)),
     ),
-    "exploration": (Variant("exploration=random", adaptation=(("imagined_warm_up", False),)),),
+    "exploration": (Variant("exploration=random", adaptation=(("first_policy", False),)),),
 }
 """By name: the number of latents, α, weight draws per gradient step, training instances, and what imagination
 draws (the mean over 50 weight draws, a single draw, the fitted w_b alone; plain: 16 draws, each with its own w_b); a
-random first episode where there is otherwise an imagined warm-up (HIV)."""
+random first episode instead of one that Q(s, w) controls."""
 
 
 def ablated(setup: Setup, names: list[str]) -> list[Setup]:

@@ -8,10 +8,11 @@ from hipmdp._random import root_key
 from hipmdp.families import FAMILIES, make
 from hipmdp.families.instances import frozen_instance, resolve_instances
 from hipmdp.families.protocol import BaseFamily
+from hipmdp.settings import recipe
 from hipmdp.settings.adaptation import AdaptationConfig
+from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import DynamicsConfig
-from hipmdp.settings.presets import TRAINING, TRAINING_GENERIC
 
 LONGEST_NUMBER = 1000
 """Digits that are read of a number: Python refuses some more."""
@@ -34,10 +35,18 @@ class Variant:
     """Fields of `DDQNConfig`, for the learners that collect the batch."""
     dqn: tuple[tuple[str, Any], ...] = ()
     """Fields of `DDQNConfig`, for the learner in imagination."""
+    amortise: tuple[tuple[str, Any], ...] = ()
+    """Fields of `AmortiseConfig`."""
+
+    @property
+    def changes_training(self) -> bool:
+        """Whether the model differs, so that it is made for this variant alone."""
+        return bool(self.dynamics or self.collection or self.amortise)
 
     def __post_init__(self) -> None:
         own: list[tuple[Any, type]] = [(self.dynamics, DynamicsConfig), (self.adaptation, AdaptationConfig)]
-        for changes, config in [*own, (self.collection, DDQNConfig), (self.dqn, DDQNConfig)]:
+        own += [(self.collection, DDQNConfig), (self.dqn, DDQNConfig), (self.amortise, AmortiseConfig)]
+        for changes, config in own:
             for name, _ in changes:
                 known_name(f"setting of {config.__name__}", name, [f.name for f in fields(config)])
 
@@ -88,12 +97,13 @@ def parse_setup(
     values = tuple((key.strip(), number(f"Option of {name}", key.strip(), value)) for key, _, value in pairs)
     setup = Setup(name, values, episodes=episodes, **rest)
     family = setup.make()
-    usual = TRAINING.get(setup.family_label, TRAINING_GENERIC if ":" in name else ("train32", 150))
-    instances = usual[0] if training is None else training
-    count = usual[1] if training_episodes is None else training_episodes
+    # Real steps in Python take their time.
+    usual = family.training_pool if family.simulated else "train"
+    instances = usual if training is None else training
     if isinstance(instances, str) and instances.removeprefix("-").isdecimal():
         instances = int(instances[:LONGEST_NUMBER])
-    resolve_instances(family, instances, root_key(0))
+    members = len(resolve_instances(family, instances, root_key(0)))
+    count = recipe.training_episodes(members) if training_episodes is None else training_episodes
     for kind, value in (("episodes", episodes), ("training episodes", count)):
         check_episodes(value, family.horizon, kind)
     return Setup(name, values, instances, count, episodes, **rest)

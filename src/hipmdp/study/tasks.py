@@ -21,6 +21,7 @@ from hipmdp.imagination.reward import REWARDS, check_reward
 from hipmdp.pretraining.collect import collect
 from hipmdp.pretraining.model import Model, load
 from hipmdp.pretraining.pretrain import batch_facts
+from hipmdp.settings import recipe
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.presets import PRESETS, dqn_preset, dynamics_preset
 from hipmdp.study.cells.files import read_records, write_records
@@ -77,9 +78,8 @@ class ModelTask(StudyTask):
 
     @property
     def needs(self) -> tuple[Task, ...]:
-        """The batch, and the model that this one is built upon."""
-        batch, upon = batch_task(self.setup, self.seed), METHODS[self.method].extends
-        return (batch,) if upon is None else (batch, ModelTask(self.setup, self.seed, upon))
+        """The batch."""
+        return (batch_task(self.setup, self.seed),)
 
     def make(self, inputs: list[Path], out: Path, work: Path, cores: int) -> None:
         """Prepare it."""
@@ -88,14 +88,13 @@ class ModelTask(StudyTask):
         facts = batch_facts(batch)
         config = dynamics_preset(setup.preset, batch.specification, facts)
         config = dataclasses.replace(config, **dict(setup.variant.dynamics))
-        setting = Setting(preset=setup.preset, dynamics=config, work=Work(output_directory(work)), facts=facts)
-        method = METHODS[self.method](setting)
-        key = root_key(self.seed)
-        if len(inputs) > 1:
-            model = method.extend(key, load(inputs[1]), batch, family)
-        else:
-            model = method.prepare(key, batch, family)
-        model.save(out)
+        policy = None
+        if setup.variant.amortise:
+            policy = dataclasses.replace(recipe.amortise(batch.specification, facts), **dict(setup.variant.amortise))
+        setting = Setting(
+            preset=setup.preset, dynamics=config, amortise=policy, work=Work(output_directory(work)), facts=facts
+        )
+        METHODS[self.method](setting).prepare(root_key(self.seed), batch, family).save(out)
 
     def check(self, path: Path) -> None:
         """By its checksum."""
@@ -121,7 +120,7 @@ class CellTask(StudyTask):
     @property
     def needs(self) -> tuple[Task, ...]:
         """The model; variants that only differ in imagination share it. A method of the user's own needs the batch."""
-        own = self.setup.variant.dynamics or self.setup.variant.collection
+        own = self.setup.variant.changes_training
         setup = training_only(self.setup, self.setup.variant if own else Variant())
         model = find_method(self.source, Setting(), "compare").uses_model_of
         return (batch_task(setup, self.seed) if model is None else ModelTask(setup, self.seed, model),)

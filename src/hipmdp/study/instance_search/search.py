@@ -16,8 +16,8 @@ from hipmdp.control.train import new_dqn, train
 from hipmdp.families.protocol import BaseFamily, Theta
 from hipmdp.families.rollout import Policy, mean_return, success_rate
 from hipmdp.families.scripted import Schedule, constant_policy, random_policy
+from hipmdp.settings import recipe
 from hipmdp.settings.instance_search import SearchConfig
-from hipmdp.settings.presets import search_preset
 from hipmdp.study.instance_search import value_iteration
 
 BASELINE_EPISODES = 200
@@ -56,7 +56,7 @@ def search(family: BaseFamily, theta: Theta, seed: int, config: SearchConfig | N
         best = {**measured(family, theta, value_iteration.best_policy(family, theta)), "method": "value iteration"}
         succeeding = best if best["success"] == 1 else None
         return {"best": best, "succeeding": succeeding, "seconds": round(time.perf_counter() - begin, 1)}
-    config = config or search_preset(family.specification)
+    config = config or recipe.search(family.specification)
     keys = jax.random.split(stream(root_key(0), "study/search_validation"), family.evaluation_episodes)
     lanes = repeat_theta(theta, len(keys))
     state = new_dqn(family.specification, config.dqn, config.episodes, stream(root_key(seed), "study/search"))
