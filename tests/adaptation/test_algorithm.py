@@ -10,7 +10,7 @@ import hipmdp
 from hipmdp.adaptation.method import Setting
 from hipmdp.adaptation.methods import METHODS, Embedded
 from tests.dynamics.toys import random_batch
-from tests.systems.corridor import CORRIDOR, DYNAMICS, TRANSFER
+from tests.systems.corridor import AMORTISE, CORRIDOR, DYNAMICS, TRANSFER
 from tests.systems.corridor_runs import adapt, batch, model
 
 LANES, MANY = TRANSFER.dqn.lanes, TRANSFER.imagined_episodes
@@ -83,7 +83,7 @@ def test_given_model_and_seed_decide_everything(runs):
 
 
 def test_true_parts_can_be_swapped_in():
-    true = hipmdp.pretrain(batch(), config=DYNAMICS, latents="true", quiet=True)
+    true = hipmdp.pretrain(batch(), config=DYNAMICS, latents="true", quiet=True, policy=False)
     assert true.oracle.names == ("direction",)
     run = adapt("embedded", -1.0, model=true, episodes=1)
     assert run.returns[0] == 8.0
@@ -109,23 +109,26 @@ def test_without_validation_the_last_policy_is_used():
     assert run.returns[0] == 8.0
 
 
-def test_after_a_warm_up_a_policy_for_the_training_instances_controls_the_first_episode():
+def test_the_model_s_policy_controls_the_first_episode():
     """The one instance that T̂ knows has its goal three or four steps to the right: 10 − 2 or 10 − 3."""
-    known = hipmdp.pretrain(batch().of_instance(0), "average", config=DYNAMICS, quiet=True)
-    settings = {"model": known, "episodes": 1, "config": replace(TRANSFER, imagined_warm_up=True)}
+    known = hipmdp.pretrain(batch().of_instance(0), "average", config=DYNAMICS, quiet=True, policy=AMORTISE)
+    settings = {"model": known, "episodes": 1, "config": replace(TRANSFER, first_policy=True)}
     run = adapt("average", 1.0, **settings)
     assert run.learning_returns[0] in (7.0, 8.0)
-    # A new DQN learns in the tuned model.
-    (info,) = run.trace
-    assert (info["dqn_episodes_before"], info["imagined_episodes"], info["replay_rows_before"]) == (
-        MANY,
-        MANY + LANES,
-        0,
-    )
-    # The same policy with swapped actions walks the wrong way; methods that know no family begin at random.
-    assert adapt("average", -1.0, **settings).learning_returns[0] < 0
-    scratch = adapt("scratch", 1.0, episodes=1, config=settings["config"])
-    assert scratch.trace[0]["dqn_episodes_before"] == 0
+    # The same policy with swapped actions walks the wrong way; without it the first episode is random.
+    assert adapt("average", -1.0, **settings).learning_returns[0] == -20.0
+    random = adapt("average", 1.0, **{**settings, "config": TRANSFER})
+    assert random.learning_returns[0] not in (7.0, 8.0, -20.0)
+
+
+def test_under_the_belief_the_first_episode_finds_out_whom_it_controls():
+    """One step in the wrong direction tells: 10 − 2 − 2 at worst."""
+    known = model("amortised")
+    for sign in (1.0, -1.0):
+        config = replace(TRANSFER, first_policy=True, steps_ahead=1)
+        run = adapt("embedded", sign, model=known, method="embedded", episodes=2, config=config)
+        assert run.learning_returns[0] >= 5
+        assert run.returns.tolist() == [8.0, 8.0]
 
 
 def test_a_dqn_that_finds_nothing_better_in_a_tuned_model_gives_way_to_a_new_one():
@@ -197,7 +200,7 @@ def test_bad_calls_get_one_clear_sentence():
 
 def test_no_key_is_used_twice():
     """One small run per method with JAX's detector of reused keys (it does not see fold_in/split coincidences)."""
-    quick = replace(TRANSFER, imagined_episodes=8, imagined_warm_up=True, inaccurate_factor=0.0)
+    quick = replace(TRANSFER, imagined_episodes=8, first_policy=True, inaccurate_factor=0.0)
     prepared = {method: model(method) for method in METHODS}
     with jax.debug_key_reuse(True):
         for method in METHODS:

@@ -48,7 +48,7 @@ def batch():
 
 @pytest.fixture(scope="module")
 def model(batch):
-    return hipmdp.pretrain(batch, "embedded", config=DYNAMICS, quiet=True)
+    return hipmdp.pretrain(batch, "embedded", config=DYNAMICS, quiet=True, policy=False)
 
 
 def test_the_latent_tells_short_poles_from_long_ones(model):

@@ -147,15 +147,6 @@ def test_weights_are_tuned_only_where_the_model_is_inaccurate(factor, kept):
     assert np.isfinite(info["error_after_inference"])
 
 
-def test_the_first_episode_after_a_warm_up_has_an_epsilon_of_its_own():
-    config = replace(TRANSFER, imagined_warm_up=True, warm_up_epsilon=0.25)
-    method = built_in("embedded", adaptation=config)
-    state = method.start(root_key(5), model("embedded"), CORRIDOR.specification)
-    assert float(method.with_actor(state).actor.epsilon) == 0.25
-    later = replace(state, episode=1)
-    assert float(method.with_actor(later).actor.epsilon) != 0.25
-
-
 def test_the_doubt_about_w_can_be_the_belief_s():
     """At temperature None contexts differ in w_b as the belief does; at 0 all have the fitted one."""
     latents = {}

@@ -13,7 +13,7 @@ from hipmdp.adaptation.resume import Checkpoint
 from tests.systems.corridor import TRANSFER
 from tests.systems.corridor_runs import adapt, built_in, model
 
-ALWAYS = replace(TRANSFER, inaccurate_factor=0.0, imagined_warm_up=True)
+ALWAYS = replace(TRANSFER, inaccurate_factor=0.0, first_policy=True)
 
 
 def _interrupted(directory, method, edges, every):
@@ -31,7 +31,7 @@ def _interrupted(directory, method, edges, every):
     ("method", "every"), [("embedded", 5), ("model_free", 1), ("amortised", 1), ("refined", 4), ("blind", 1)]
 )
 def test_interrupted_at_chunk_edges_a_run_ends_with_the_same_bits(method, every, tmp_path):
-    """Every `every`-th chunk edge is interrupted, in warm-up and imagination too, until the run is done."""
+    """Every `every`-th chunk edge is interrupted, in imagination too, until the run is done."""
     whole = adapt(method, 1.0, config=ALWAYS)
     stops, edges = 0, itertools.count(1)
     while True:

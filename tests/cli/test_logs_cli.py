@@ -13,12 +13,13 @@ import hipmdp
 from hipmdp import cli
 from hipmdp.data.logs.tables import read_table
 from hipmdp.imagination.reward import load_reward
+from hipmdp.settings import recipe
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import DynamicsConfig
-from hipmdp.settings.presets import DEFAULT, FamilyPreset
 from tests.fuzz.effort import examples
 from tests.systems.fleet import GAINS, SMALL, fleet, write_fleet
+from tests.systems.tiny import tiny_policy
 
 COLUMNS = ("--instance-column", "machine", "--episode", "run", "--state", "x", "--action", "push")
 
@@ -39,7 +40,10 @@ def small(monkeypatch):
     real = DDQNConfig(hidden=(32,), minibatches=5, learning_rate=2e-3)
     imagined = replace(real, lanes=10, epsilon_decay=0.99, epsilon_floor=0.02)
     adaptation = AdaptationConfig(imagined_episodes=30, weight_draws=4, validation_episodes=8)
-    monkeypatch.setitem(DEFAULT, "fleet-logs", FamilyPreset(real, imagined, SMALL, adaptation))
+    adaptation = replace(adaptation, dqn=imagined)
+    monkeypatch.setattr(recipe, "dynamics", lambda facts: SMALL)
+    monkeypatch.setattr(recipe, "adaptation", lambda *given, **options: adaptation)
+    monkeypatch.setattr(recipe, "amortise", lambda *given: tiny_policy())
 
 
 def test_from_a_log_to_an_answer(tmp_path, capsys, small, monkeypatch):

@@ -10,52 +10,28 @@ from hipmdp.control import dqn
 from hipmdp.dynamics import reward_head
 from hipmdp.families import hiv_equations
 from hipmdp.pretraining.pretrain import pretrain
-from hipmdp.settings import presets, recipe
+from hipmdp.settings import recipe
+from tests.systems.tiny import tiny_policy
 
 MOST = {"collect": {"instances": 2, "episodes": 2}, "learn_policy": {"episodes": 2}, "train_blind": {"episodes": 20}}
 """A page may ask for more, and gets so much."""
 
 
-def small_preset(preset):
-    """A family's values with hardly any network and imagination, and no rounds of a fit."""
-    imagination = replace(preset.imagination_dqn, hidden=(8,), lanes=2, minibatches=1)
-    return replace(
-        preset,
-        dqn=replace(preset.dqn, hidden=(8,), minibatches=1),
-        imagination_dqn=imagination,
-        dynamics=replace(
-            preset.dynamics, hidden=(16,), rounds=0, tune_rounds=0, scratch_rounds=0, infer_steps=5
-        ),
-        adaptation=replace(
-            preset.adaptation, dqn=imagination, imagined_episodes=4, weight_draws=2, validation_episodes=2,
-            retunings=0, imagined_warm_up=False,
-        ),
-    )  # fmt: skip
-
-
-def small_amortise(preset):
-    """A family's Q(s, w), hardly learned and validated once."""
-    config = replace(preset.config, episodes=2, pools=1, latent_samples=2, validation_draws=1)
-    return replace(preset, config=config, dqn={**preset.dqn, "hidden": (8,), "minibatches": 1})
-
-
 def small_recipe(monkeypatch):
-    """The recipe of all other families, likewise."""
+    """The recipe with hardly any network and imagination, and no rounds of a fit."""
     real, imagined, dynamics = recipe.real_dqn, recipe.imagination_dqn, recipe.dynamics
-    adaptation, amortise = recipe.adaptation, recipe.amortise
+    adaptation = recipe.adaptation
     changes = {
         "real_dqn": lambda *given: replace(real(*given), hidden=(8,), minibatches=1),
         "imagination_dqn": lambda *given: replace(imagined(*given), hidden=(8,), lanes=2, minibatches=1),
         "dynamics": lambda facts: replace(
-            dynamics(facts), hidden=(16,), rounds=0, tune_rounds=0, scratch_rounds=0, infer_steps=5
+            dynamics(facts), hidden=(16,), correction=(), rounds=0, tune_rounds=0, scratch_rounds=0, infer_steps=5
         ),
         "adaptation": lambda *given, **options: replace(
             adaptation(*given, **options), imagined_episodes=4, weight_draws=2, validation_episodes=2, retunings=0,
-            imagined_warm_up=False,
+            steps_ahead=0,
         ),
-        "amortise": lambda *given: replace(
-            amortise(*given), episodes=2, pools=1, latent_samples=2, validation_draws=1
-        ),
+        "amortise": lambda *given: tiny_policy(),
     }  # fmt: skip
     for name, change in changes.items():
         monkeypatch.setattr(recipe, name, change)
@@ -84,10 +60,14 @@ def small_pretrain(*arguments, config=None, **options):
 def skip_learning(monkeypatch):
     """No reward head is fitted, nothing imagined: that takes minutes to compile, and has tests of its own."""
     monkeypatch.setattr(reward_head, "_fit", lambda head, *rest, **options: head)
-    for module in ("control.policy_learner", "pretraining.amortise"):
-        # Every DQN inside imagination has finished before it begins; those of real episodes have not.
-        own = types.SimpleNamespace(**{**vars(dqn), "is_finished": lambda state, limit: True})
-        monkeypatch.setattr(f"hipmdp.{module}.dqn", own)
+    # Every DQN inside imagination has finished before it begins; those of real episodes have not.
+    own = types.SimpleNamespace(**{**vars(dqn), "is_finished": lambda state, limit: True})
+    monkeypatch.setattr("hipmdp.control.policy_learner.dqn", own)
+    monkeypatch.setattr("hipmdp.control.pqn.run_iterations", _count_iterations)
+
+
+def _count_iterations(config, environment, members, state, *, iterations, total):
+    return state._replace(iteration=state.iteration + iterations)
 
 
 def make_small(monkeypatch):
@@ -95,12 +75,7 @@ def make_small(monkeypatch):
     skip_learning(monkeypatch)
     # Patients are integrated coarsely.
     monkeypatch.setattr(hiv_equations, "SWEEPS", (20,))
-    for family, preset in presets.DEFAULT.items():
-        monkeypatch.setitem(presets.DEFAULT, family, small_preset(preset))
     small_recipe(monkeypatch)
-    for family, preset in presets.AMORTISE.items():
-        monkeypatch.setitem(presets.AMORTISE, family, small_amortise(preset))
-    monkeypatch.setattr(presets, "LANES", 2)
     monkeypatch.setattr(hipmdp, "pretrain", small_pretrain)
     for name, limits in MOST.items():
         monkeypatch.setattr(hipmdp, name, limited(getattr(hipmdp, name), limits))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jax.flatten_util import ravel_pytree
 
 from hipmdp.dynamics.energy import alpha_energy, log_likelihood, log_likelihoods, log_ratio
-from hipmdp.dynamics.network import Gaussian, MeanField, predicted_change, weight_count
+from hipmdp.dynamics.network import Gaussian, MeanField, NetworkSizes, predicted_change, weight_count
 from hipmdp.settings.dynamics import LatentRole
 
 ALPHAS = (0.01, 0.45, 0.5, 1.0, 3.0)
@@ -69,7 +69,10 @@ def _case(seed, batch=6, draws=5):
 
 def _means(posterior, prior, normals, features):
     weights = _drawn(posterior, prior, normals)
-    row = lambda w, f: predicted_change(LatentRole.NONE, SIZES, weights=w, features=f, latent=jnp.zeros(1))  # noqa: E731
+
+    def row(w, f):
+        return predicted_change(LatentRole.NONE, NetworkSizes(SIZES, ()), weights=w, features=f, latent=jnp.zeros(1))
+
     return jax.vmap(lambda w: jax.vmap(lambda f: row(w, f))(features))(weights)
 
 

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hipmdp
-from hipmdp.dynamics.network import Gaussian, MeanField, forward, layer_sizes, predicted_change, weight_count
+from hipmdp.dynamics.network import (
+    Gaussian,
+    MeanField,
+    NetworkSizes,
+    forward,
+    initial_weights,
+    network_sizes,
+    predicted_change,
+)
 from hipmdp.dynamics.noise import from_pool, make_pool
 from hipmdp.dynamics.standardise import scaling_of, state_changes
 from hipmdp.settings.dynamics import DynamicsConfig, LatentRole
@@ -25,12 +33,16 @@ def test_forward_by_hand():
 def test_the_three_roles_of_the_latent_by_hand():
     """No hidden layer: the output is a linear map, so that each role can be written down."""
     inputs = {"features": jnp.asarray([2.0]), "latent": jnp.asarray([3.0, -1.0])}
-    embedded = predicted_change(LatentRole.EMBEDDED, (3, 1), weights=jnp.asarray([1.0, 10.0, 100.0, 0.5]), **inputs)
+    embedded = predicted_change(
+        LatentRole.EMBEDDED, NetworkSizes((3, 1), ()), weights=jnp.asarray([1.0, 10.0, 100.0, 0.5]), **inputs
+    )
     assert float(embedded[0]) == pytest.approx(1 * 2 + 10 * 3 - 100 + 0.5)
     # Outputs (T_1, T_2) = (2·1, 2·4): w·T = 3·2 − 1·8.
-    linear = predicted_change(LatentRole.LINEAR, (1, 2), weights=jnp.asarray([1.0, 4.0, 0.0, 0.0]), **inputs)
+    linear = predicted_change(
+        LatentRole.LINEAR, NetworkSizes((1, 2), ()), weights=jnp.asarray([1.0, 4.0, 0.0, 0.0]), **inputs
+    )
     assert float(linear[0]) == pytest.approx(3 * 2 - 8)
-    none = predicted_change(LatentRole.NONE, (1, 1), weights=jnp.asarray([7.0, 0.25]), **inputs)
+    none = predicted_change(LatentRole.NONE, NetworkSizes((1, 1), ()), weights=jnp.asarray([7.0, 0.25]), **inputs)
     assert float(none[0]) == pytest.approx(14.25)
 
 
@@ -40,9 +52,35 @@ def test_the_three_roles_of_the_latent_by_hand():
 )
 def test_layer_sizes_of_the_paper(role, inputs, outputs):
     """HIV: D + |A| + |w| = 6 + 4 + 5 inputs; linear puts out |w|·D."""
-    sizes = layer_sizes(DynamicsConfig(role=role, hidden=(32, 32)), hipmdp.make("hiv").specification)
-    assert sizes == (inputs, 32, 32, outputs)
-    assert weight_count(sizes) == inputs * 32 + 32 + 32 * 32 + 32 + 32 * outputs + outputs
+    sizes = network_sizes(DynamicsConfig(role=role, hidden=(32, 32)), hipmdp.make("hiv").specification)
+    assert sizes == ((inputs, 32, 32, outputs), ())
+    assert sizes.weight_count == inputs * 32 + 32 + 32 * 32 + 32 + 32 * outputs + outputs
+
+
+def test_a_correction_replaces_the_proposal_where_it_is_sure():
+    """One state, one action, one latent. The proposal is s + w = 5; the correction sees (s, 5, w)."""
+    sizes = NetworkSizes((3, 1), (3, 2))
+    inputs = {"features": jnp.asarray([2.0, 1.0]), "latent": jnp.asarray([3.0])}
+    proposal = [1.0, 0.0, 1.0, 0.0]
+    # Rows: what s, the proposal and w add to (u, v); then the biases. v = s + proposal + w = 10.
+    for bias, expected in ((0.0, 7.5), (-50.0, 5.0), (50.0, 10.0)):
+        correction = [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, bias, 0.0]
+        weights = jnp.asarray(proposal + correction)
+        changed = predicted_change(LatentRole.EMBEDDED, sizes, weights=weights, **inputs)
+        assert float(changed[0]) == pytest.approx(expected)
+
+
+def test_a_correction_begins_small():
+    specification = hipmdp.make("hiv").specification
+    for role, inputs in ((LatentRole.EMBEDDED, 17), (LatentRole.NONE, 12)):
+        sizes = network_sizes(DynamicsConfig(role=role, correction=(8,)), specification)
+        assert sizes.correction == (inputs, 8, 12)
+        weights = initial_weights(sizes, key=jax.random.key(0))
+        assert weights.shape == (sizes.weight_count,)
+        assert weights[-12:].tolist() == [-2.0] * 6 + [0.0] * 6
+    # What is linear in w_b stays linear.
+    linear = DynamicsConfig(role=LatentRole.LINEAR, correction=(8,))
+    assert network_sizes(linear, specification).correction == ()
 
 
 def test_posterior_variance_never_exceeds_the_prior():

@@ -28,7 +28,7 @@ QUICK = AdaptationConfig(
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     log = fleet(tmp_path_factory.mktemp("fleet"))
-    return hipmdp.pretrain(log, config=SMALL, quiet=True)
+    return hipmdp.pretrain(log, config=SMALL, quiet=True, policy=False)
 
 
 def new(tmp_path, model, gain, **options):
@@ -220,7 +220,7 @@ def test_durations_are_learned(tmp_path):
     columns = LogColumns(state=("x",), action="push", instance="machine", time="t")
     log = hipmdp.read_logs(tmp_path / "walk.csv", columns)
     assert log.specification.timed
-    model = hipmdp.pretrain(log, "average", config=SMALL, quiet=True)
+    model = hipmdp.pretrain(log, "average", config=SMALL, quiet=True, policy=False)
     assert model.reward_head is None
     latent = np.zeros(2)
     found = model.predict([[0.0]] * 3, [1, 1, 0], latent, duration=[0.5, 2.0, 1.0])

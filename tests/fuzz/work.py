@@ -15,9 +15,9 @@ from tests.systems.corridor import AMORTISE, BOTH, CORRIDOR, DQN, DYNAMICS, TRAN
 from tests.systems.corridor_runs import batch, model
 
 FIT = replace(DYNAMICS, rounds=20_000)
-IMAGINED = replace(AMORTISE, episodes=1500, pools=15)
+IMAGINED = replace(AMORTISE, steps=200_000, pools=15)
 ONLINE = hipmdp.OnlineConfig(
-    hipmdp.GrowthConfig(((16, 16),), 300, replace(DYNAMICS, rounds=800)), replace(AMORTISE, episodes=160, pools=4)
+    hipmdp.GrowthConfig(((16, 16),), 300, replace(DYNAMICS, rounds=800)), replace(AMORTISE, steps=20_000, pools=4)
 )
 
 
@@ -32,7 +32,7 @@ def collect(folder):
 
 def pretrain(folder):
     """The model."""
-    found = hipmdp.pretrain(batch(), config=FIT, quiet=True, out=folder / "work")
+    found = hipmdp.pretrain(batch(), config=FIT, quiet=True, policy=False, out=folder / "work")
     found.save(folder / "model.hipmdp")
     return repr(read_model(folder / "model.hipmdp"))
 
@@ -48,7 +48,7 @@ def amortise(folder):
 def adapt(folder):
     """The run."""
     given = hipmdp.load(folder.parent / "embedded.hipmdp")
-    config = replace(TRANSFER, inaccurate_factor=0.0, imagined_warm_up=True)
+    config = replace(TRANSFER, inaccurate_factor=0.0, first_policy=True)
     run = hipmdp.learn_policy(
         given, CORRIDOR, {"direction": 1.0}, 3, 1, config=config, out=folder / "run", quiet=True, method="embedded"
     )

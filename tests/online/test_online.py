@@ -18,16 +18,15 @@ from hipmdp.families import make
 from hipmdp.online.loop import chosen_instances, online, run_online
 from hipmdp.online.model_size import HELD_OUT_SHARE, choose_size
 from hipmdp.online.phases import OnlineTask
+from hipmdp.settings import recipe
 from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.online import GrowthConfig, OnlineConfig
-from hipmdp.settings.presets import online_preset
 from tests.dynamics.toys import random_batch, toy_log
-from tests.systems.corridor import CORRIDOR, DQN, DYNAMICS
+from tests.systems.corridor import CORRIDOR, DYNAMICS, PQN
 from tests.systems.interrupts import PressedAfter
 
 TINY = GrowthConfig(((16, 16),), 300, replace(DYNAMICS, rounds=800))
-POLICY = AmortiseConfig(replace(DQN, restart_share=0.2), episodes=160, pools=4, latent_samples=8, latent_spread=0.1,
-                        latent_noise=0.1, validation_draws=4)  # fmt: skip
+POLICY = AmortiseConfig(PQN, steps=20_000, pools=4, latent_spread=0.1, validation_draws=4)
 CONFIG = OnlineConfig(TINY, POLICY)
 THREE = [{"direction": sign} for sign in (1.0, -1.0, 1.0)]
 
@@ -187,5 +186,5 @@ def test_the_command(whole, monkeypatch, capsys, tmp_path):
 
 
 def test_presets_are_values():
-    assert online_preset(make("grid").specification).growth.sizes[-1] == (64, 64)
-    assert online_preset(make("acrobot").specification).amortise.episodes < 3000
+    assert recipe.online(make("grid").specification).growth.sizes[-1] == (64, 64)
+    assert recipe.online(make("acrobot").specification).amortise.episodes < 3000

@@ -36,7 +36,7 @@ def batch():
 
 @pytest.fixture(scope="module")
 def embedded(batch):
-    return hipmdp.pretrain(batch, "embedded", config=DYNAMICS, quiet=True)
+    return hipmdp.pretrain(batch, "embedded", config=DYNAMICS, quiet=True, policy=False)
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +131,10 @@ def test_saved_and_loaded(model, tmp_path):
 
 def test_a_network_at_a_known_w_is_the_same_function():
     centre, scale = jnp.asarray([1.0, -2.0, 0.5], jnp.float32), jnp.asarray([2.0, 0.5, 3.0], jnp.float32)
-    network = QNetwork(centre, scale, 4, (8, 8), key=jax.random.key(3))
     known, state = jnp.asarray([0.7, -1.1], jnp.float32), jnp.asarray([0.3], jnp.float32)
-    np.testing.assert_allclose(network.at(known)(state), network(jnp.concatenate([state, known])), rtol=1e-5)
+    for normalised in (False, True):
+        network = QNetwork(centre, scale, 4, (8, 8), normalised=normalised, key=jax.random.key(3))
+        np.testing.assert_allclose(network.at(known)(state), network(jnp.concatenate([state, known])), rtol=1e-5)
 
 
 def test_where_values_are_alike_the_information_decides(model):
@@ -153,12 +154,15 @@ def replace_scale(network):
 
 
 def test_members_are_drawn_around_the_training_latents(model):
-    members = sampled_contexts(model.dynamics, replace(AMORTISE, latent_samples=64), key=jax.random.key(0))
+    many = replace(AMORTISE, pqn=replace(AMORTISE.pqn, groups=16))
+    members = sampled_contexts(model.dynamics, many, key=jax.random.key(0))
+    assert members.context.weights.shape[:2] == (16, 1)
     latents = np.asarray(model.dynamics.latents)
+    own = np.asarray(members.context.latent).reshape(64, -1)
     scale = np.sqrt(np.asarray(model.dynamics.latent_prior.variance))
-    gaps = np.abs(np.asarray(members.context.latent)[:, None] - latents[None]) / scale
+    gaps = np.abs(own[:, None] - latents[None]) / scale
     assert np.median(gaps.max(axis=-1).min(axis=1)) < 0.3
-    same = np.all(np.asarray(members.context.latent) == np.asarray(members.latent), axis=1)
+    same = np.all(own == np.asarray(members.latent).reshape(64, -1), axis=1)
     assert same.sum() == 32
 
 
@@ -173,7 +177,7 @@ def test_an_actor_without_memory_is_a_policy():
 
 def test_bad_input_is_one_sentence(model, embedded, batch):
     scratch = hipmdp.pretrain(batch, "scratch", config=DYNAMICS, quiet=True)
-    with pytest.raises(ValueError, match="two instances or more"):
+    with pytest.raises(ValueError, match="was trained on a batch"):
         amortise(scratch, batch, config=AMORTISE, family=CORRIDOR)
     with pytest.raises(ValueError, match=r"use hipmdp\.amortise"):
         adapt(embedded, 1.0, method="refined")

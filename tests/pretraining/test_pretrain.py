@@ -32,7 +32,7 @@ def batch():
 @pytest.mark.filterwarnings("ignore::hipmdp.LatentIgnoredWarning")
 @pytest.mark.parametrize("method", ["embedded", "linear", "average", "scratch"])
 def test_every_method_goes_through_the_same_calls_and_a_file(batch, method, tmp_path):
-    model = hipmdp.pretrain(batch, method=method, config=TINY, quiet=True)
+    model = hipmdp.pretrain(batch, method=method, config=TINY, quiet=True, policy=False)
     model.save(tmp_path / "model.hipmdp")
     again = hipmdp.load(tmp_path / "model.hipmdp")
     assert again.method == method
@@ -63,11 +63,13 @@ def test_scratch_is_untrained_and_model_free_has_no_dynamics(batch):
 def test_stopped_at_any_chunk_edge_it_goes_on_to_the_same_bits(tmp_path):
     """1,200 rounds are three chunks; a finished call only reads; another one is refused."""
     log, config = slopes_log((0.5, -0.5), 60), replace(SMALL, rounds=1200)
-    whole = hipmdp.pretrain(log, config=config, quiet=True)
+    whole = hipmdp.pretrain(log, config=config, quiet=True, policy=False)
     stopped = 0
     while True:
         try:
-            again = prepare_model(log, "embedded", key=root_key(0), config=config, work=Work(tmp_path, PressedAfter(1)))
+            again = prepare_model(
+                log, "embedded", key=root_key(0), config=config, policy=False, work=Work(tmp_path, PressedAfter(1))
+            )
             break
         except KeyboardInterrupt:
             stopped += 1
@@ -89,7 +91,7 @@ def test_a_latent_that_is_ignored_is_reported():
     """Two instances that are the same: nothing to tell apart."""
     same = slopes_log((0.5, 0.5), 60)
     with pytest.warns(hipmdp.LatentIgnoredWarning, match="ignores its latent"):
-        model = hipmdp.pretrain(same, config=replace(SMALL, rounds=300), quiet=True)
+        model = hipmdp.pretrain(same, config=replace(SMALL, rounds=300), quiet=True, policy=False)
     assert model.metrics["error_with_mean_latent"] < 1.02 * model.metrics["error_on_training_episodes"]
 
 
@@ -106,7 +108,7 @@ def test_bad_calls_get_one_clear_sentence(batch):
         hipmdp.pretrain(batch.select(np.asarray([0])))
     with pytest.raises(ValueError, match="preset"):
         hipmdp.pretrain(batch, preset="quick")
-    model = hipmdp.pretrain(batch, method="average", config=TINY, quiet=True)
+    model = hipmdp.pretrain(batch, method="average", config=TINY, quiet=True, policy=False)
     nothing = batch.select(np.zeros(len(batch), bool))
     with pytest.raises(ValueError, match="infer_latent needs at least one transition"):
         hipmdp.infer_latent(model, nothing)
@@ -116,7 +118,7 @@ def test_bad_calls_get_one_clear_sentence(batch):
 
 def test_bad_files_get_one_clear_sentence(batch, tmp_path):
     path = tmp_path / "model.hipmdp"
-    hipmdp.pretrain(batch, method="average", config=TINY, quiet=True).save(path)
+    hipmdp.pretrain(batch, method="average", config=TINY, quiet=True, policy=False).save(path)
     raw = path.read_bytes()
     for name, content, message in (
         ("short", raw[:-10], "checksum"),

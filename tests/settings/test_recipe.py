@@ -8,7 +8,7 @@ import pytest
 import hipmdp
 from hipmdp.control.exploration import epsilon
 from hipmdp.settings import recipe
-from hipmdp.settings.presets import adaptation_preset, amortise_preset, dqn_preset, dynamics_preset, online_preset
+from hipmdp.settings.presets import adaptation_preset, dqn_preset, dynamics_preset
 from hipmdp.settings.recipe import Facts
 from tests.systems.corridor import Corridor
 
@@ -41,19 +41,32 @@ def test_epsilon_is_at_its_floor_after_the_same_share_of_the_episodes(episodes):
     assert late == pytest.approx(config.epsilon_floor, rel=0.01)
 
 
-def test_one_recipe_whatever_the_family_is_called():
-    """Two names that nobody has values for get the same settings, and γ is the specification's."""
-    facts = Facts(8, 40.0)
-    patients, rigs = (replace(SPECIFICATION, family=name) for name in ("patients", "rigs"))
+@pytest.mark.parametrize("name", ["grid", "acrobot", "hiv", "compass"])
+def test_one_recipe_whatever_the_family_is_called(name):
+    """A built-in family under another name gets the same settings, and γ is the specification's."""
+    facts, own = Facts(8, 40.0), hipmdp.make(name).specification
+    other = replace(own, family="rigs")
     for make in (
         lambda s: dqn_preset("default", s, 100),
         lambda s: dynamics_preset("default", s, facts),
         lambda s: adaptation_preset("default", s, facts),
-        lambda s: amortise_preset("default", s, facts),
-        online_preset,
+        lambda s: recipe.amortise(s, facts),
+        recipe.online,
+        recipe.search,
     ):
-        assert make(patients) == make(rigs)
-    assert dqn_preset("default", patients, 100).discount == patients.discount
+        assert make(own) == make(other)
+    assert dqn_preset("default", own, 100).discount == own.discount
+
+
+@pytest.mark.parametrize(("actions", "steps"), [(2, 2), (4, 2), (8, 2), (9, 1), (50, 1), (65, 0)])
+def test_it_looks_as_far_ahead_as_there_is_time_for(actions, steps):
+    """At most 64 sequences of actions, and two steps."""
+    assert recipe.steps_ahead(actions) == steps
+
+
+@pytest.mark.parametrize(("instances", "episodes"), [(1, 500), (2, 500), (12, 400), (32, 150), (500, 150)])
+def test_a_study_has_about_as_many_training_episodes_whatever_the_number_of_instances(instances, episodes):
+    assert recipe.training_episodes(instances) == episodes
 
 
 def test_a_model_keeps_what_the_rules_read():

@@ -8,8 +8,8 @@ import pytest
 import hipmdp
 from hipmdp._files import read_json, save_json
 from hipmdp.families.instances import resolve_instance, resolve_instances
+from hipmdp.settings import recipe
 from hipmdp.settings.instance_search import SearchConfig
-from hipmdp.settings.presets import SEARCH
 from hipmdp.study.instance_search import search as search_module
 from hipmdp.study.instance_search.freeze import assemble, is_partial, numbered_draws
 from hipmdp.study.instance_search.search import replay_actions, search
@@ -182,7 +182,12 @@ def test_search_keeps_the_best_policy_that_it_tried(monkeypatch):
     monkeypatch.setattr(search_module, "mean_return", lambda episodes: tried.append(next(values)) or tried[-1])
     monkeypatch.setattr(search_module, "success_rate", lambda family, episodes: float(tried[-1] > 0))
     monkeypatch.setattr(search_module, "measured", lambda family, theta, network: {"return": 6.5, "success": 1.0})
-    found = search(family, family.theta(), seed=0, config=SearchConfig(SEARCH["grid"].dqn, episodes=8, ticks=10))
+    found = search(
+        family,
+        family.theta(),
+        seed=0,
+        config=SearchConfig(recipe.search(family.specification).dqn, episodes=8, ticks=10),
+    )
     assert found["best"]["return"] == 6.5
     assert found["best"]["episode"] == found["succeeding"]["episode"]
     assert len(tried) >= 2

@@ -11,6 +11,7 @@ from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import DynamicsConfig
+from hipmdp.settings.pqn import PQNConfig
 
 _SPECIFICATION = Specification(
     family="corridor",
@@ -29,14 +30,16 @@ DYNAMICS = DynamicsConfig(
     latent_learning_rate=1e-2, tune_rounds=100, scratch_rounds=300, tune_widening=10, infer_steps=60,
 )  # fmt: skip
 DQN = DDQNConfig(
-    hidden=(32, 32), lanes=4, minibatches=2, epsilon_decay=0.98, discount=0.9, learning_rate=2e-3, target_rate=0.02
-)
+    hidden=(32, 32), lanes=4, minibatches=2, epsilon_decay=0.98, discount=0.9, learning_rate=2e-3, target_rate=0.02,
+    normalised=True, reward_scale=None, squash=0.01,
+)  # fmt: skip
 TRANSFER = AdaptationConfig(dqn=DQN, imagined_episodes=200, weight_draws=4, update_rounds=50)
 
 
-AMORTISE = AmortiseConfig(
-    dqn=DQN, episodes=300, pools=5, latent_samples=8, latent_spread=0.1, latent_noise=0.1, validation_draws=4
+PQN = PQNConfig(
+    hidden=(32, 32), groups=4, members=4, steps_per_phase=8, minibatches=2, learning_rate=3e-3, discount=0.9
 )
+AMORTISE = AmortiseConfig(PQN, steps=40_000, pools=5, latent_spread=0.1, validation_draws=4)
 
 
 class CorridorTheta(NamedTuple):

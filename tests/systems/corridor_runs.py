@@ -23,7 +23,7 @@ def model(method: str) -> hipmdp.Model:
         return hipmdp.amortise(model("embedded"), batch(), config=AMORTISE, family=CORRIDOR, quiet=True)
     if method == "blind":
         return hipmdp.train_blind(CORRIDOR, list(BOTH), episodes=20, quiet=True)
-    return hipmdp.pretrain(batch(), method, config=DYNAMICS, quiet=True)
+    return hipmdp.pretrain(batch(), method, config=DYNAMICS, quiet=True, policy=False)
 
 
 def adapt(method: str, direction: float, **options: Any) -> hipmdp.Run:

@@ -197,7 +197,7 @@ def _run(kept: Kept, state: PQNState) -> PQNState:
     optimizer = _optimizer(config, total)
 
     def one(_: Any, state: PQNState) -> PQNState:
-        share = state.iteration / (config.exploring_share * total)
+        share = state.iteration / total / config.exploring_share
         epsilon = jnp.maximum(config.epsilon_floor, 1 - (1 - config.epsilon_floor) * share)
 
         def step(state: PQNState, _: None) -> tuple[PQNState, Steps]:
