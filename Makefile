@@ -70,14 +70,10 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/joint_uncertainty.py
 	$(BIN)/python benchmarks/prediction_error.py
 	$(BIN)/python benchmarks/scaling.py
-	$(BIN)/python benchmarks/hiv_capacity.py
 	$(BIN)/python benchmarks/adapt.py --jobs $(JOBS)
 	$(BIN)/python benchmarks/adapt_speed.py
-	$(BIN)/python benchmarks/hiv_exploration.py
-	$(BIN)/python benchmarks/acrobot_steps.py
 	$(BIN)/python benchmarks/logs_speed.py
 	$(BIN)/python benchmarks/first_episode.py
-	$(BIN)/python benchmarks/amortise.py
 	$(BIN)/python benchmarks/identification.py
 	$(BIN)/python benchmarks/online.py
 

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 import hipmdp
 from hipmdp.control.policies import Greedy
 from hipmdp.families.drawing import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE
-from hipmdp.settings.presets import SEARCH
+from hipmdp.settings import recipe
 from hipmdp.study.instance_search.search import measured
 
 FAMILIES: dict[str, Any] = {
@@ -44,7 +44,7 @@ def measure(label: str) -> dict[str, Any]:
     name, options, training, episodes = FAMILIES[label]
     family = hipmdp.make(name, **options)
     begin = time.perf_counter()
-    config = replace(SEARCH[name].dqn, epsilon_decay=0.995)
+    config = replace(recipe.search(family.specification).dqn, epsilon_decay=0.995)
     tests = family.instances("test")
     blind, success, records = [], [], []
     for seed in range(SEEDS):

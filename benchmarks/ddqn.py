@@ -39,12 +39,16 @@ def one(case: tuple[str, dict[str, float], str, Any, int, int], seed: int) -> di
     from hipmdp.adaptation.evaluate import evaluate
     from hipmdp.control.policies import Greedy, repeat_theta
     from hipmdp.control.train import new_dqn, train_in_stages
-    from hipmdp.settings.presets import DEFAULT, PAPER
+    from hipmdp.settings.presets import dqn_preset
 
     name, values, label, changes, episodes, _ = case
     family: Any = hipmdp.make(name)
     theta = family.theta(values)
-    config = PAPER[name].dqn if changes == "paper" else replace(DEFAULT[name].dqn, **changes)
+    specification = family.specification
+    if changes == "paper":
+        config = dqn_preset("paper", specification, episodes)
+    else:
+        config = replace(dqn_preset("default", specification, episodes), **changes)
     state = new_dqn(family.specification, config, episodes, root_key(seed))
     stages, curve = range(50, episodes + 1, 50), []
     for chunk in train_in_stages(config, family, repeat_theta(theta, 1), state, stages):

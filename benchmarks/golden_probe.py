@@ -16,10 +16,6 @@ import hipmdp
 NAMES = {
     "dqn": "learner",
     "validation_episodes": "look_episodes",
-    "imagined_warm_up": "rehearsal",
-    "latent_noise": "perception_error",
-    "validation_draws": "looks_per_latent",
-    "latent_samples": "members",
     "adaptation": "transfer",
 }
 """Names of settings, as they are now → as they were."""
@@ -40,6 +36,7 @@ DynamicsConfig = find("hipmdp:DynamicsConfig")
 DDQNConfig = find("hipmdp:DDQNConfig", "hipmdp.control.config:DDQNConfig")
 AdaptationConfig = find("hipmdp:AdaptationConfig", "hipmdp.transfer.config:TransferConfig")
 AmortiseConfig = find("hipmdp:AmortiseConfig", "hipmdp.transfer.config:AmortiseConfig")
+PQNConfig = find("hipmdp:PQNConfig")
 
 
 def spelled(config: Any, **values: Any) -> dict[str, Any]:
@@ -98,7 +95,8 @@ ADAPTATION = AdaptationConfig(
         retunings=1,
     )
 )  # fmt: skip
-AMORTISE = AmortiseConfig(**spelled(AmortiseConfig, dqn=DQN, episodes=8, pools=2, latent_samples=4, validation_draws=1))
+PQN = PQNConfig(hidden=DQN.hidden, groups=2, members=2, steps_per_phase=4, minibatches=2, epochs=1)
+AMORTISE = AmortiseConfig(PQN, steps=64, pools=2)
 FAMILIES: dict[str, tuple[Any, list[dict[str, float]], Any]] = {
     "corridor": (Corridor(), [{"direction": 1.0}, {"direction": -1.0}], {"direction": -1.0}),
     "grid": (hipmdp.make("grid"), [{"theta": 0}, {"theta": 1}], "test:1"),
@@ -127,7 +125,7 @@ def adapted(stage: str, batch: Any) -> dict[str, np.ndarray]:
     """pretrain and learn_policy with every method."""
     family, thetas, instance = FAMILIES[stage]
     found: dict[str, np.ndarray] = {}
-    models = {m: hipmdp.pretrain(batch, m, config=DYNAMICS, quiet=True)
+    models = {m: hipmdp.pretrain(batch, m, config=DYNAMICS, quiet=True, policy=False)
               for m in ("embedded", "linear", "average", "scratch", "model_free")}  # fmt: skip
     models["amortised"] = hipmdp.amortise(models["embedded"], batch, config=AMORTISE, family=family, quiet=True)
     models["blind"] = hipmdp.train_blind(family, thetas, episodes=20, config=replace(DQN, lanes=1), quiet=True)
@@ -138,9 +136,11 @@ def adapted(stage: str, batch: Any) -> dict[str, np.ndarray]:
             model, family, instance, episodes=2, seed=3, config=ADAPTATION, method=method, quiet=True
         )
         found |= run_arrays(f"{method}/run", run)
-    warmed = replace(ADAPTATION, **spelled(AdaptationConfig, imagined_warm_up=True))
-    run = hipmdp.learn_policy(models["embedded"], family, instance, episodes=1, config=warmed, quiet=True)
-    found |= run_arrays("embedded/warmed", run)
+    first = replace(ADAPTATION, first_policy=True, steps_ahead=1)
+    run = hipmdp.learn_policy(
+        models["amortised"], family, instance, episodes=1, config=first, method="embedded", quiet=True
+    )
+    found |= run_arrays("embedded/first_policy", run)
     run = hipmdp.learn_policy(
         models["embedded"], family, instance, episodes=1, config=ADAPTATION, reward="learned", batch=batch, quiet=True
     )

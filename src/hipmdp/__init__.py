@@ -36,6 +36,7 @@ from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import DynamicsConfig, LatentRole
 from hipmdp.settings.online import GrowthConfig, OnlineConfig
+from hipmdp.settings.pqn import PQNConfig
 
 __version__ = "0.1.0"
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "OnlineConfig",
     "OnlineRecord",
     "OnlineRun",
+    "PQNConfig",
     "Prediction",
     "Quality",
     "Run",

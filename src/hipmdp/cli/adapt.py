@@ -55,8 +55,9 @@ def adapt(
 ) -> None:
     """Adapt a model to a new instance: infer its latent from its episodes and learn a policy for it.
 
-    An amortised model (as those that come with hipmdp) acts by its policy from the first step on, while it infers the
-    latent; --method refined learns further between episodes. An embedded one explores for an episode, and then learns.
+    The first episode is controlled by the model's policy for all members, while the latent is inferred. An embedded model
+    then learns a policy for this instance; --method refined learns further from the one for all; an amortised one (as
+    those that come with hipmdp) goes on as it is.
 
     With --out it can be interrupted (Ctrl-C) and started again: it resumes, to the same bits.
 
@@ -79,7 +80,7 @@ def adapt(
         at: With --logs: the state to ask about (1.5,-0.2); by default where the log ends.
         horizon: With --logs: how many steps ahead to forecast.
         episodes: Real episodes.
-        method: amortised, refined or embedded, for a model that is amortised; by default what the model is.
+        method: embedded, refined or amortised, which share a model; by default what the model is.
         seed: Seed of everything that is drawn.
         reward: Inside imagination: given, learned from the logs, or true (diagnosis). With --logs: learned (if it was),
             none, or module:function, a function of (state, action, next_state) written in JAX.

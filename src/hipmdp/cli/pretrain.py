@@ -57,8 +57,8 @@ def pretrain(
         horizon: Steps of an imagined episode; by default those of the longest logged one, at most 200.
         discount: What a reward one step later is worth.
         least: Transitions that each system must have.
-        method: embedded, linear, average, scratch, model_free, or amortised: embedded, with a policy for all members.
-        family: With --method amortised: module:name of your own family, whose reward counts as known.
+        method: embedded, linear, average, scratch, model_free, or amortised: embedded, but `adapt` trains nothing.
+        family: module:name of your own family, whose reward counts as known to the policy for all members.
         seed: Seed of everything that is drawn.
         preset: default, or paper (to the letter).
         out: The model file to write; by default named after the family or the logs.
