@@ -32,7 +32,7 @@ def test_demo_prints_a_table_and_writes_a_picture(monkeypatch, capsys, tmp_path)
     small = (("hidden", (8,)),)
     tiny = Variant(
         "demo", dynamics=(*small, ("rounds", 20), ("tune_rounds", 5)), adaptation=(("imagined_episodes", 10),),
-        dqn=small, collection=small,
+        dqn=small, collection=small, amortise=(("pqn", tiny_policy().pqn), ("steps", 64), ("pools", 2)),
     )  # fmt: skip
     for name, value in {"METHODS": ["embedded", "model_free"], "TRAINING_EPISODES": 2, "SMALL": tiny}.items():
         monkeypatch.setattr(importlib.import_module("hipmdp.cli.demo"), name, value)
