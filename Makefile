@@ -80,7 +80,7 @@ bench: .venv/.test
 # Resolve the newest releases that fit pyproject.toml, all extras together, and pin them.
 constraints:
 	$(PYTHON) -m venv .venv-constraints
-	.venv-constraints/bin/python -m pip install --quiet '.[minari,ray,gp,tensorboard,docs,test,oracles]'
+	.venv-constraints/bin/python -m pip install --quiet '.[minari,ray,gp,tensorboard,examples,docs,test,oracles]'
 	(echo '# The versions this release was tested with; written by `make constraints`.'; \
 	 .venv-constraints/bin/python -m pip freeze --exclude hipmdp) > constraints.txt
 	rm -rf .venv-constraints
