@@ -58,7 +58,8 @@ def is_same(policy: Callable[..., Any], other: Callable[..., Any] | None) -> boo
 def _rollout(
     policy: Callable[..., Any], system: AbstractInteraction, horizon: int, key: PRNGKeyArray
 ) -> tuple[Transition, ...]:
-    reset_key, loop_key = jax.random.split(key)
+    # As `rollout` does: every method is judged on the same starts.
+    loop_key, reset_key = jax.random.split(key)
     observation, steps = system.reset(reset_key), []
     for step_key in jax.random.split(loop_key, horizon):
         action = int(policy(observation))

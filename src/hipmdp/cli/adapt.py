@@ -55,9 +55,9 @@ def adapt(
 ) -> None:
     """Adapt a model to a new instance: infer its latent from its episodes and learn a policy for it.
 
-    The first episode is controlled by the model's policy for all members, while the latent is inferred. An embedded model
-    then learns a policy for this instance; --method refined learns further from the one for all; an amortised one (as
-    those that come with hipmdp) goes on as it is.
+    The first episode is controlled by the model's policy for all members, while the latent is inferred. An embedded
+    model then learns a policy for this instance; --method refined learns further from the one for all; an amortised one
+    (as those that come with hipmdp) goes on as it is.
 
     With --out it can be interrupted (Ctrl-C) and started again: it resumes, to the same bits.
 

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from hipmdp._optimise import apply_optimizer
-from hipmdp.control.exploration import draw_exploration, epsilon, epsilon_greedy
+from hipmdp.control.exploration import Held, draw_exploration, epsilon, explore, nothing_held
 from hipmdp.control.q_network import QNetwork, copy_network
 from hipmdp.control.reward_unit import RewardUnit, known_unit, unknown_unit
 from hipmdp.control.target import double_q_target, td_error
@@ -31,6 +31,8 @@ class Lanes(NamedTuple):
     time: Int[Array, " lanes"]
     episode: Int[Array, " lanes"]
     active: Bool[Array, " lanes"]
+    held: Held
+    """The random action of each lane that is held."""
 
 
 class DQNState(NamedTuple):
@@ -68,6 +70,7 @@ def init(
         jnp.zeros(config.lanes, jnp.int32),
         jnp.zeros(config.lanes, jnp.int32),
         jnp.zeros(config.lanes, bool),
+        nothing_held((config.lanes,)),
     )
     optimizer = make_optimizer(config).init(eqx.filter(network, eqx.is_inexact_array))
     # A copy: donated buffers must not be shared between the two networks.
@@ -100,8 +103,10 @@ def act(
 
     values = jax.vmap(state.online)(before)
     greedy = jnp.argmax(values, axis=-1).astype(jnp.int32)
-    exploration = draw_exploration(action_key, (config.lanes,), values.shape[-1])
-    action = epsilon_greedy(exploration, epsilon(config, episode), greedy)
+    longest = config.longest_run
+    exploration = draw_exploration(action_key, (config.lanes,), values.shape[-1], longest)
+    held = lanes.held._replace(left=jnp.where(begin, 0, lanes.held.left))
+    action, held = explore(exploration, epsilon(config, episode), greedy, held=held, longest=longest)
     outcome = _over_lanes(environment.step, jax.random.split(step_key, config.lanes), before, action, context)
     time = time + 1
     truncated = ~outcome.terminated & ((time >= environment.horizon) | outcome.cut)
@@ -112,7 +117,7 @@ def act(
         time - 1,
         active,
     )
-    lanes = Lanes(outcome.state, time, episode, active & ~outcome.terminated & ~truncated)
+    lanes = Lanes(outcome.state, time, episode, active & ~outcome.terminated & ~truncated, held)
     return state._replace(lanes=lanes, started=started, key=key), rows
 
 

@@ -1,9 +1,15 @@
-"""ε-greedy exploration: the only place where random and greedy actions are mixed."""
+"""ε-greedy exploration: the only place where random and greedy actions are mixed.
+
+A random action may be held for n steps, P(n) ∝ n⁻² up to a longest run (ε z-greedy, Dabney et al. 2021): where
+something happens only if one goes on for a while, single random steps never show it. ε stays the share of random steps:
+with E the mean of n, a run begins with probability ε / (ε + (1 − ε) E).
+"""
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from hipmdp.settings.dqn import DDQNConfig
@@ -13,16 +19,49 @@ class Exploration(NamedTuple):
     """What is random in ε-greedy choices; any shape."""
 
     chance: Float[Array, "..."]
-    """Uniform in [0, 1): below ε, the random action is taken."""
+    """Uniform in [0, 1): below the probability that a run begins, the random action is taken."""
     action: Int[Array, "..."]
     """Uniform over the actions."""
+    length: Int[Array, "..."]
+    """For how many steps it is held."""
 
 
-def draw_exploration(key: PRNGKeyArray, shape: tuple[int, ...], actions: int) -> Exploration:
-    """Draw the random part of choices among `actions` actions."""
-    chance_key, action_key = jax.random.split(key)
+class Held(NamedTuple):
+    """The random action that is held, and for how many steps more."""
+
+    action: Int[Array, "..."]
+    left: Int[Array, "..."]
+
+
+def nothing_held(shape: tuple[int, ...]) -> Held:
+    """No action is held."""
+    # Arrays of their own: they are donated.
+    return Held(jnp.zeros(shape, jnp.int32), jnp.zeros(shape, jnp.int32))
+
+
+def _lengths(longest: int) -> np.ndarray:
+    """P(n) of n = 1 to `longest`."""
+    weights = np.arange(1, longest + 1, dtype=np.float64) ** -2
+    return weights / weights.sum()
+
+
+def draw_exploration(key: PRNGKeyArray, shape: tuple[int, ...], actions: int, longest: int = 1) -> Exploration:
+    """Draw the random part of choices among `actions` actions, held for `longest` steps at most."""
+    if longest == 1:
+        chance_key, action_key = jax.random.split(key)
+        length = jnp.ones(shape, jnp.int32)
+    else:
+        chance_key, action_key, length_key = jax.random.split(key, 3)
+        reached = jnp.asarray(np.cumsum(_lengths(longest))[:-1], jnp.float32)
+        length = 1 + jnp.searchsorted(reached, jax.random.uniform(length_key, shape)).astype(jnp.int32)
     action = jax.random.randint(action_key, shape, 0, actions, jnp.int32)
-    return Exploration(jax.random.uniform(chance_key, shape), action)
+    return Exploration(jax.random.uniform(chance_key, shape), action, length)
+
+
+def begin_chance(epsilon: Float[Array, "..."], longest: int) -> Float[Array, "..."]:
+    """The probability that a run of random actions begins where none is held."""
+    mean = float(_lengths(longest) @ np.arange(1, longest + 1))
+    return epsilon / (epsilon + (1 - epsilon) * mean)
 
 
 def epsilon_greedy(
@@ -30,6 +69,17 @@ def epsilon_greedy(
 ) -> Int[Array, "..."]:
     """The greedy action, or with probability ε the random one."""
     return jnp.where(exploration.chance < epsilon, exploration.action, greedy)
+
+
+def explore(
+    exploration: Exploration, epsilon: Float[Array, "..."], greedy: Int[Array, "..."], *, held: Held, longest: int
+) -> tuple[Int[Array, "..."], Held]:
+    """The action that is held; otherwise the greedy one, or a random one that is held from now on."""
+    goes_on = held.left > 0
+    begins = ~goes_on & (exploration.chance < begin_chance(epsilon, longest))
+    action = jnp.where(goes_on, held.action, jnp.where(begins, exploration.action, greedy))
+    left = jnp.where(goes_on, held.left - 1, jnp.where(begins, exploration.length - 1, 0))
+    return action, Held(action, left)
 
 
 def epsilon(config: DDQNConfig, episode: Int[Array, "..."]) -> Float[Array, "..."]:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 
 from hipmdp.control import dqn
 from hipmdp.control.dqn import DQNState, Lanes
-from hipmdp.control.exploration import Exploration, draw_exploration, epsilon
+from hipmdp.control.exploration import Exploration, Held, begin_chance, draw_exploration, epsilon
 from hipmdp.control.q_network import QNetwork
 from hipmdp.data.experience import LoggedSteps
 from hipmdp.families.gymnasium.family import GymnasiumFamily, lane_values
@@ -57,10 +57,11 @@ class _SteppedLanes:
 
     def __init__(self, config: DDQNConfig, pool: Pool, values: list[Values], horizon: int, state: DQNState) -> None:
         self.config, self.pool, self.values, self.horizon = config, pool, values, horizon
-        self.states, self.time, self.episode, self.active = (np.array(leaf) for leaf in state.lanes)
+        self.states, self.time, self.episode, self.active = (np.array(leaf) for leaf in state.lanes[:4])
+        self.held, self.left = (np.array(leaf) for leaf in state.lanes.held)
         self.started = int(state.started)
         self.environments: list[CheckedEnvironment | None] = [None] * config.lanes
-        self.epsilon = [0.0] * config.lanes
+        self.chance = [0.0] * config.lanes
 
     def tick(self, online: QNetwork, draws: Draws, limit: int) -> LoggedSteps:
         """Take N_π ε-greedy steps in every lane, one lane after the other."""
@@ -79,15 +80,24 @@ class _SteppedLanes:
         environment = self.pool.acquire(self.values[episode % len(self.values)])
         self.environments[lane], self.states[lane] = environment, environment.reset(seed)
         self.time[lane], self.episode[lane], self.active[lane] = 0, episode, True
-        self.epsilon[lane] = float(epsilon(self.config, jnp.asarray(episode, jnp.int32)))
+        share = epsilon(self.config, jnp.asarray(episode, jnp.int32))
+        self.chance[lane], self.left[lane] = float(begin_chance(share, self.config.longest_run)), 0
         self.started += 1
 
     def _step(self, rows: LoggedSteps, row: int, lane: int, online: QNetwork, draws: Draws, step: int) -> None:
         environment = self.environments[lane]
         assert environment is not None
         # The greedy action is asked for only where it is taken: a call of JAX costs as much as several steps.
-        explore = draws.exploration.chance[step, lane] < self.epsilon[lane]
-        action = int(draws.exploration.action[step, lane] if explore else _greedy(online, self.states[lane]))
+        if self.left[lane] > 0:
+            self.left[lane] -= 1
+        elif draws.exploration.chance[step, lane] < self.chance[lane]:
+            self.held[lane], self.left[lane] = (
+                draws.exploration.action[step, lane],
+                draws.exploration.length[step, lane] - 1,
+            )
+        else:
+            self.held[lane] = _greedy(online, self.states[lane])
+        action = int(self.held[lane])
         next_state, reward, terminated, truncated = environment.step(action)
         time = int(self.time[lane])
         truncated = not terminated and (truncated or time + 1 >= self.horizon)
@@ -101,7 +111,9 @@ class _SteppedLanes:
 
     def put_into(self, state: DQNState) -> DQNState:
         """Return the DQN with these lanes."""
-        lanes = Lanes(*(jnp.asarray(a) for a in (self.states, self.time, self.episode, self.active)))
+        held = Held(jnp.asarray(self.held), jnp.asarray(self.left))
+        states, *rest = (jnp.asarray(a) for a in (self.states, self.time, self.episode, self.active))
+        lanes = Lanes(states, *rest, held=held)
         return state._replace(lanes=lanes, started=jnp.asarray(self.started, jnp.int32))
 
 
@@ -123,7 +135,7 @@ def _draw(config: DDQNConfig, actions: int, key: PRNGKeyArray) -> tuple[PRNGKeyA
     shape = (config.steps_per_phase, config.lanes)
     key, exploration_key, seed_key = jax.random.split(key, 3)
     return key, Draws(
-        draw_exploration(exploration_key, shape, actions),
+        draw_exploration(exploration_key, shape, actions, config.longest_run),
         # 31 bits, as `host_seed`.
         jax.random.bits(seed_key, shape, jnp.uint32) >> 1,
     )

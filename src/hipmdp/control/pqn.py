@@ -19,7 +19,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from hipmdp._optimise import apply_optimizer
-from hipmdp.control.exploration import draw_exploration, epsilon_greedy
+from hipmdp.control.exploration import Held, draw_exploration, explore, nothing_held
 from hipmdp.control.q_network import QNetwork
 from hipmdp.control.reward_unit import RewardUnit, unknown_unit
 from hipmdp.control.target import squash, unsquash
@@ -38,6 +38,8 @@ class PQNState(NamedTuple):
     optimizer: optax.OptState
     state: Float[Array, "lanes state"]
     time: Int[Array, " lanes"]
+    held: Held
+    """The random action of each lane that is held."""
     unit: RewardUnit
     """What rewards are divided by."""
     iteration: Int[Array, ""]
@@ -91,7 +93,8 @@ def _init(
     # Lanes are at different times of their episodes from the beginning.
     time = jax.random.randint(time_key, (config.lanes,), 0, environment.horizon, jnp.int32)
     optimizer = _optimizer(config, 1).init(eqx.filter(network, eqx.is_inexact_array))
-    return PQNState(network, optimizer, state, time, unknown_unit(), jnp.zeros((), jnp.int32), key)
+    held = nothing_held((config.lanes,))
+    return PQNState(network, optimizer, state, time, held, unknown_unit(), jnp.zeros((), jnp.int32), key)
 
 
 def init(
@@ -114,7 +117,9 @@ def interact(
     key, explore_key, step_key, reset_key = jax.random.split(state.key, 4)
     values = jax.vmap(state.online)(state.state)
     greedy = jnp.argmax(values, axis=-1).astype(jnp.int32)
-    action = epsilon_greedy(draw_exploration(explore_key, (config.lanes,), values.shape[-1]), epsilon, greedy)
+    longest = config.longest_run
+    exploration = draw_exploration(explore_key, (config.lanes,), values.shape[-1], longest)
+    action, held = explore(exploration, epsilon, greedy, held=state.held, longest=longest)
     outcome = _over_lanes(
         config, environment.step, members, jax.random.split(step_key, config.lanes), state.state, action
     )
@@ -124,7 +129,8 @@ def interact(
     fresh = _over_lanes(config, environment.reset, members, jax.random.split(reset_key, config.lanes))
     steps = Steps(state.state, action, outcome.reward, outcome.state, outcome.terminated, truncated)
     after = jnp.where(over[:, None], fresh, outcome.state)
-    return state._replace(state=after, time=jnp.where(over, 0, time), key=key), steps
+    held = held._replace(left=jnp.where(over, 0, held.left))
+    return state._replace(state=after, time=jnp.where(over, 0, time), held=held, key=key), steps
 
 
 def lambda_returns(

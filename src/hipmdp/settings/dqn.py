@@ -29,6 +29,8 @@ class DDQNConfig:
     """ε = start · decay^episode (paper)."""
     epsilon_floor: float = 0.0
     """Smallest ε (paper: none; released code: 0.15)."""
+    longest_run: int = 1
+    """Steps for which a random action is held, at most (`hipmdp.control.exploration`; paper: 1)."""
     discount: float = 0.99
     """γ (not in the paper; released code). `preset` puts the family's own here."""
     priority_exponent: float = 0.2

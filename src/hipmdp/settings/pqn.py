@@ -29,6 +29,8 @@ class PQNConfig:
     """ε at the end."""
     exploring_share: float = 0.5
     """Share of the steps over which ε falls from 1 to its floor, linearly."""
+    longest_run: int = 1
+    """Steps for which a random action is held, at most (`DDQNConfig.longest_run`)."""
     discount: float = 0.99
     """γ; the recipe puts the family's own here."""
     squash: float = 0.01

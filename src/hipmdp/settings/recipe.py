@@ -7,6 +7,7 @@ batch; `pretrain` keeps them with the model, so that everything that follows dec
 - Values over many decades: h(Q) = sign(Q) log(1 + c |Q|) / c is learned, with c = 0.01: nearly
   linear well below a hundred rewards, logarithmic well above.
 - How fast ε falls: to its floor within the same share of the episodes, however many there are.
+- How long a random action is held: for a quarter of an episode at most, mostly for a step or two.
 - The latent's size: n instances differ in at most n − 1 directions; at most twelve. The prior of new instances is the
   spread of the known latents: a direction that is not used stays at zero.
 - Imagined episodes: as many as make about 100,000 steps, by the mean length of the batch's episodes, but never more
@@ -68,6 +69,11 @@ def unknown_facts(specification: Specification) -> Facts:
     return Facts(instances=0, mean_length=float(specification.horizon))
 
 
+def longest_run(specification: Specification) -> int:
+    """For how many steps a random action is held at most: a quarter of an episode."""
+    return max(1, specification.horizon // 4)
+
+
 def decay(floor: float, episodes: int, start: float = 1.0) -> float:
     """The factor per episode by which ε falls from `start` to `floor` within the exploring share of the episodes."""
     return float((floor / start) ** (1 / max(1.0, EXPLORING_SHARE * episodes)))
@@ -81,6 +87,7 @@ def real_dqn(specification: Specification, episodes: int) -> DDQNConfig:
         minibatches=4,
         epsilon_floor=floor,
         epsilon_decay=decay(floor, episodes),
+        longest_run=longest_run(specification),
         discount=specification.discount,
         reward_scale=None,
         squash=SQUASH,
@@ -104,6 +111,7 @@ def imagination_dqn(specification: Specification, episodes: int) -> DDQNConfig:
         target_rate=0.01,
         epsilon_floor=floor,
         epsilon_decay=decay(floor, episodes),
+        longest_run=longest_run(specification),
         discount=specification.discount,
         reward_scale=None,
         squash=SQUASH,
@@ -151,7 +159,9 @@ def dynamics(facts: Facts) -> DynamicsConfig:
 
 def amortise(specification: Specification, facts: Facts, steps: int = AMORTISED_STEPS) -> AmortiseConfig:
     """Q(s, w)."""
-    pqn = PQNConfig(hidden=POLICY_UNITS, discount=specification.discount, squash=SQUASH)
+    pqn = PQNConfig(
+        hidden=POLICY_UNITS, discount=specification.discount, squash=SQUASH, longest_run=longest_run(specification)
+    )
     return AmortiseConfig(pqn=pqn, steps=steps)
 
 
