@@ -115,10 +115,8 @@ def test_the_model_s_policy_controls_the_first_episode():
     settings = {"model": known, "episodes": 1, "config": replace(TRANSFER, first_policy=True)}
     run = adapt("average", 1.0, **settings)
     assert run.learning_returns[0] in (7.0, 8.0)
-    # The same policy with swapped actions walks the wrong way; without it the first episode is random.
+    # The same policy with swapped actions walks the wrong way, for all of its 20 steps.
     assert adapt("average", -1.0, **settings).learning_returns[0] == -20.0
-    random = adapt("average", 1.0, **{**settings, "config": TRANSFER})
-    assert random.learning_returns[0] not in (7.0, 8.0, -20.0)
 
 
 def test_under_the_belief_the_first_episode_finds_out_whom_it_controls():
@@ -126,7 +124,7 @@ def test_under_the_belief_the_first_episode_finds_out_whom_it_controls():
     known = model("amortised")
     for sign in (1.0, -1.0):
         config = replace(TRANSFER, first_policy=True, steps_ahead=1)
-        run = adapt("embedded", sign, model=known, method="embedded", episodes=2, config=config)
+        run = adapt("embedded", sign, model=known, episodes=2, config=config)
         assert run.learning_returns[0] >= 5
         assert run.returns.tolist() == [8.0, 8.0]
 

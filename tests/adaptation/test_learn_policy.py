@@ -35,7 +35,7 @@ def test_real_episodes_start_where_the_family_starts_them(run):
     first = run.transitions.state[run.transitions.time == 0]
     assert len(first) == 3
     assert ((first >= -1.75) & (first <= -1.25)).all()
-    assert run.network.layers[0].out_features == 256
+    assert run.network.layers[0].out_features == 128
 
 
 def test_policy_is_greedy_for_one_and_for_many(run):

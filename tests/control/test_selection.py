@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hipmdp.control.selection import by_rank, by_real_return, by_scaled_mean, is_better
+from hipmdp.control.selection import by_evidence, by_rank, by_real_return, by_scaled_mean, is_better
 
 # Two policies: 10 and 12 (mean 11), then 1 and 3 (mean 2). s² = (1 + 1 + 1 + 1) / 2 = 2; 2 s √(1/2 + 1/2) = 2.83.
 BOTH = [0, 1, 1, 2, 2]
@@ -68,3 +68,23 @@ def test_of_equally_good_policies_the_last_is_kept():
 def test_a_tie_keeps_the_policy_there_is():
     assert is_better(1.0, float("-inf"))
     assert not is_better(1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("policies", "returns", "newest", "imagined", "chosen"),
+    [
+        ((), (), 0, 1.0, 0),
+        # The first policy earned 5: the new one must promise more.
+        ((0,), (5.0,), 1, 6.0, 1),
+        ((0,), (5.0,), 1, 5.0, 0),
+        # What it earned counts, not what it promised.
+        ((0, 1), (5.0, 4.0), 1, 9.0, 0),
+        ((0, 1), (5.0, 6.0), 1, 0.0, 1),
+        # The mean of its episodes; the best of the earlier ones.
+        ((0, 1, 1), (5.0, 9.0, 0.0), 1, 9.0, 0),
+        ((0, 1, 1), (5.0, 9.0, 5.0), 2, 6.5, 1),
+        ((0, 1, 1), (5.0, 9.0, 5.0), 2, 7.5, 2),
+    ],
+)
+def test_a_policy_that_has_earned_is_given_up_only_for_more(policies, returns, newest, imagined, chosen):
+    assert by_evidence(policies, returns, newest, imagined) == chosen

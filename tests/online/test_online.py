@@ -187,4 +187,4 @@ def test_the_command(whole, monkeypatch, capsys, tmp_path):
 
 def test_presets_are_values():
     assert recipe.online(make("grid").specification).growth.sizes[-1] == (64, 64)
-    assert recipe.online(make("acrobot").specification).amortise.episodes < 3000
+    assert recipe.online(make("acrobot").specification).amortise.steps < recipe.AMORTISED_STEPS

@@ -201,7 +201,10 @@ def test_without_a_family_the_reward_is_learned(embedded, batch):
 
 def test_an_episode_that_restarts_keeps_its_own_w(embedded, batch):
     """Where another member has been: its s, not its w."""
-    members = sampled_contexts(embedded.dynamics, AMORTISE, key=jax.random.key(0))
+    drawn = sampled_contexts(embedded.dynamics, AMORTISE, key=jax.random.key(0))
+    # The first member of every group.
+    own = drawn.context._replace(latent=drawn.context.latent[:, 0])
+    members = drawn._replace(context=own, latent=drawn.latent[:, 0])
     starts = starts_of_batch(batch, key=jax.random.key(0))
     around = Surroundings(GivenReward(CORRIDOR, None), starts, np.asarray(embedded.low), np.asarray(embedded.high))
     environment = conditioned_environment(embedded.dynamics, around)

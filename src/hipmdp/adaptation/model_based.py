@@ -39,6 +39,7 @@ from hipmdp.imagination.build import (
 )
 from hipmdp.imagination.reward import check_reward, instance_reward
 from hipmdp.pretraining.model import Model
+from hipmdp.settings.adaptation import FIRST_EPISODES
 from hipmdp.settings.dynamics import LatentRole
 
 
@@ -277,12 +278,12 @@ class AbstractModelBased(BuiltInMethod):
         return Greedy(self.network(state))
 
     def select_policy(self, state: AdaptationState) -> int:
-        """Number of the policy for the next episode: that of the last tuning, unless another has earned more.
+        """Number of the policy for the next episode: that of the last tuning, unless another has earned as much.
 
         0 is the policy of the first episode.
         """
         number = phases.select_policy(state, self.config)
-        if not self.has_first_policy(state.model) or number == 0:
+        if not self.has_first_policy(state.model) or number == 0 or len(state.policy_index) > FIRST_EPISODES:
             return number
         imagined = float(state.policy_learner.best_return)
         return by_evidence(state.policy_index, state.learning_returns, number, imagined)

@@ -112,8 +112,8 @@ class _SteppedLanes:
     def put_into(self, state: DQNState) -> DQNState:
         """Return the DQN with these lanes."""
         held = Held(jnp.asarray(self.held), jnp.asarray(self.left))
-        states, *rest = (jnp.asarray(a) for a in (self.states, self.time, self.episode, self.active))
-        lanes = Lanes(states, *rest, held=held)
+        states, time, episode, active = (jnp.asarray(a) for a in (self.states, self.time, self.episode, self.active))
+        lanes = Lanes(states, time, episode, active, held)
         return state._replace(lanes=lanes, started=jnp.asarray(self.started, jnp.int32))
 
 

@@ -88,7 +88,8 @@ def learn_in_imagination(
         else:
             # The same episodes every time, so that policies differ by nothing else.
             keys = jax.random.clone(validation_keys)
-            value = float(np.mean(evaluate_imagined(environment, contexts, state.target, keys)))
+            # As it is stored: what is compared must not differ by rounding.
+            value = float(np.float32(np.mean(evaluate_imagined(environment, contexts, state.target, keys))))
             if is_better(value, float(learner.best_return)):
                 learner = PolicyLearner(state, copy_network(state.target), jnp.asarray(value, jnp.float32))
         on_chunk(learner)

@@ -36,17 +36,15 @@ def _last_argmax(values: np.ndarray) -> int:
 
 
 def by_evidence(policies: Sequence[int], returns: Sequence[float], newest: int, imagined: float) -> int:
-    """`newest`, or 0, the policy that controlled the first episode, where that has earned as much.
+    """`newest`, or the earlier policy that has earned most, where `newest` is not worth more.
 
-    Episode i was controlled by policy `policies[i]` and returned `returns[i]`. What `newest` is worth is the mean of
-    its real returns; before its first episode, its imagined return.
+    Episode i was controlled by policy `policies[i]` and returned `returns[i]`. A policy is worth the mean of its real
+    returns; `newest` before its first episode is worth its imagined return.
     """
     index, values = np.asarray(policies), np.asarray(returns, np.float64)
-    if newest == 0 or not np.any(index == 0):
-        return newest
-    real = values[index == newest]
-    worth = float(real.mean()) if len(real) else imagined
-    return newest if worth > float(values[index == 0].mean()) else 0
+    earned = {number: float(values[index == number].mean()) for number in set(policies) if number <= newest}
+    best = max((number for number in earned if number != newest), key=earned.__getitem__, default=newest)
+    return newest if best == newest or earned.get(newest, imagined) > earned[best] else best
 
 
 def by_real_return(policies: Sequence[int], returns: Sequence[float], newest: int) -> int:

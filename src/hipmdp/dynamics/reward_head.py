@@ -1,6 +1,6 @@
 """A reward and termination head: r̂(s, a, s', w_b) learned from logged rewards, where no formula is given.
 
-u = h(r) is regressed, h(r) = sign(r) log(1 + |r| / `reward_unit`) standardised, as rewards may span many powers of
+u = h(r) is regressed, h(r) = sign(r) log(1 + |r| / unit) standardised, as rewards may span many powers of
 ten; termination is a logistic regression on the same layers.
 """
 
@@ -12,6 +12,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from hipmdp._optimise import apply_optimizer, cosine_adam
+from hipmdp._units import reward_unit
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.model import padded
 from hipmdp.dynamics.network import forward, initial_mean
@@ -33,6 +34,8 @@ class RewardHead(eqx.Module):
     """Mean of h(r) in the batch."""
     scale: Float[Array, ""]
     """Standard deviation of h(r) in the batch."""
+    unit: Float[Array, ""]
+    """Size of a typical reward in the batch."""
     latent_size: int = eqx.field(static=True)
     specification: Specification = eqx.field(static=True)
 
@@ -67,7 +70,7 @@ class RewardHead(eqx.Module):
         """(reward, terminated) of one transition."""
         value, logit = self.outputs(state, action, next_state, latent)
         u = value * self.scale + self.centre
-        return jnp.sign(u) * jnp.expm1(jnp.abs(u)) * self.specification.reward_unit, logit > 0
+        return jnp.sign(u) * jnp.expm1(jnp.abs(u)) * self.unit, logit > 0
 
 
 def new_reward_head(
@@ -75,7 +78,7 @@ def new_reward_head(
 ) -> RewardHead:
     """A head with initial weights; h(r) is not standardised yet."""
     one, nothing = jnp.ones((), jnp.float32), jnp.zeros((), jnp.float32)
-    head = RewardHead(jnp.zeros(0, jnp.float32), scaling, nothing, one, latent_size, specification)
+    head = RewardHead(jnp.zeros(0, jnp.float32), scaling, nothing, one, one, latent_size, specification)
     return eqx.tree_at(lambda h: h.weights, head, initial_mean(head.sizes, key=key))
 
 
@@ -86,11 +89,12 @@ def fit_reward_head(
     head_key, fit_key = jax.random.split(key)
     specification = transitions.specification
     head = new_reward_head(specification, scaling, latents.shape[-1], key=head_key)
-    squashed = np.sign(transitions.reward) * np.log1p(np.abs(transitions.reward) / specification.reward_unit)
+    unit = reward_unit(transitions.reward)
+    squashed = np.sign(transitions.reward) * np.log1p(np.abs(transitions.reward) / unit)
     # h has no unit, and is of order one.
     spread = max(float(squashed.std()), 1e-6)
-    centre, scale = (jnp.asarray(v, jnp.float32) for v in (squashed.mean(), spread))
-    head = eqx.tree_at(lambda h: (h.centre, h.scale), head, (centre, scale))
+    values = tuple(jnp.asarray(v, jnp.float32) for v in (squashed.mean(), spread, unit))
+    head = eqx.tree_at(lambda h: (h.centre, h.scale, h.unit), head, values)
     count = len(transitions)
     target = ((squashed - squashed.mean()) / spread).astype(np.float32)
     columns = (

@@ -105,7 +105,7 @@ def learn_family(
     )
     amortise_key = stream(key, "online/amortise")
     learned = learn_latent_policy(model, batch, config.amortise, family=family, key=amortise_key, quiet=True, work=work)
-    return learned.with_dynamics(dynamics)
+    return replace(learned, method="amortised", dynamics=dynamics)
 
 
 def interact(task: OnlineTask, state: OnlineState) -> tuple[OnlineState, Info]:

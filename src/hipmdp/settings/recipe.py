@@ -7,7 +7,7 @@ batch; `pretrain` keeps them with the model, so that everything that follows dec
 - Values over many decades: h(Q) = sign(Q) log(1 + c |Q|) / c is learned, with c = 0.01: nearly
   linear well below a hundred rewards, logarithmic well above.
 - How fast ε falls: to its floor within the same share of the episodes, however many there are.
-- How long a random action is held: for a quarter of an episode at most, mostly for a step or two.
+- How long a random action is held: for a quarter of an episode at most, as often for 1 to 3 steps as for 4 to 12.
 - The latent's size: n instances differ in at most n − 1 directions; at most twelve. The prior of new instances is the
   spread of the known latents: a direction that is not used stays at zero.
 - Imagined episodes: as many as make about 100,000 steps, by the mean length of the batch's episodes, but never more

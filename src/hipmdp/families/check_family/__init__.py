@@ -24,6 +24,8 @@ DRAWS, EXAMINED = 16, 4
 """Instances that are drawn, and how many different ones of them are examined."""
 TOLERANCE = 1e-4
 """Relative; everything is computed in float32."""
+NEGLIGIBLE = 1e-2
+"""What is smaller than this share of the largest value counts as so large."""
 MOST = 20_000
 """Steps that `check_family` takes at most in one episode."""
 INSTANCES, ACTIONS, EPISODE, OTHER_EPISODE, INTERFACE = range(5)
@@ -173,7 +175,9 @@ def _compared(x: Examination, name: str, field: str, function: Callable[[Transit
     for number, (steps, theta) in enumerate(zip(x.run(x.thetas), x.thetas, strict=True)):
         given = function(steps, theta if x.family.reward_needs_theta else None).astype(np.float64)
         true = getattr(steps, field).astype(np.float64)
-        difference = np.abs(given - true) / np.maximum(1, np.abs(true))
+        # In any unit: what is small beside the largest one counts by that.
+        largest = float(np.max(np.abs(true), initial=0.0)) or 1.0
+        difference = np.abs(given - true) / np.maximum(NEGLIGIBLE * largest, np.abs(true))
         step = int(np.argmax(difference))
         total += len(true)
         if difference[step] > worst:
