@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 
@@ -149,10 +150,45 @@ def test_families_pass_all_checks(seed):
     assert not failed, failed
 
 
-def test_summary_by_hand(monkeypatch):
+@pytest.fixture
+def benchmark(monkeypatch):
+    """The script: it imports what stands beside it."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-    summary = importlib.import_module("synthetic").summary
+    return importlib.import_module("synthetic")
 
+
+def test_what_raises_is_a_row(benchmark, monkeypatch):
+    def fail(*arguments, **options):
+        warnings.warn("look here", UserWarning, stacklevel=1)
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(benchmark.hipmdp, "collect", fail)
+    row = json.loads(json.dumps(benchmark.measured(5, small=True)))
+    assert (row["family"], row["not_finite"]) == ("synthetic5", [])
+    assert row["warnings"] == ["collect: UserWarning: look here"]
+    (error,) = row["errors"]
+    assert (error["stage"], error["error"]) == ("collect", "RuntimeError: no memory")
+    assert row["random"]["mean"] == pytest.approx(np.mean(row["random"]["members"]))
+    assert "embedded" not in row
+    assert "collect raised RuntimeError: no memory" in benchmark.line(row)
+
+
+def test_what_is_not_finite_is_noted(benchmark):
+    row = {"not_finite": []}
+    benchmark._note_not_finite(row, "numbers", 1.0, np.ones(2), jnp.ones(2), jnp.arange(3), jax.random.key(0), "text")
+    assert row == {"not_finite": []}
+    benchmark._note_not_finite(row, "a NaN", {"a": jnp.asarray([0.0, jnp.nan])})
+    benchmark._note_not_finite(row, "too large", [float("inf")])
+    assert row == {"not_finite": ["a NaN", "too large"]}
+
+
+def test_mean_over_members_by_hand(benchmark):
+    """Means 1 and 5; variances 2 and 8 over two episodes each: standard errors² 1 and 4, √5 / 2 for the mean."""
+    found = benchmark.over_members([np.asarray([0.0, 2.0]), np.asarray([3.0, 7.0])])
+    assert found == {"mean": pytest.approx(3.0), "standard_error": pytest.approx(5**0.5 / 2)}
+
+
+def test_summary_by_hand(benchmark):
     def row(name, embedded, average, errors=()):
         returns = {"random": (10.0, 1.0), "embedded": (embedded, 1.0), "average": (average, 1.0)}
         parts = {key: {"mean": mean, "standard_error": error} for key, (mean, error) in returns.items()}
@@ -160,7 +196,7 @@ def test_summary_by_hand(monkeypatch):
 
     # 1.96 standard errors of random are 1.96, of a difference 2.77.
     broken = {"family": "d", "errors": [{"stage": "collect"}], "not_finite": []}
-    lines = summary([row("a", 12.0, 7.0), row("b", 7.5, 9.0), row("c", 13.0, 12.0), broken]).splitlines()
+    lines = benchmark.summary([row("a", 12.0, 7.0), row("b", 7.5, 9.0), row("c", 13.0, 12.0), broken]).splitlines()
     assert lines[0] == "4 families; 1 ended in NaN or an exception (d)"
     assert "interval 1 of 3 (b); by more than that of the difference 0; above by more than that 1" in lines[1]
     assert "interval 1 of 3 (a); by more than that of the difference 1 (a); above by more than that 0" in lines[2]
