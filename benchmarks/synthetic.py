@@ -40,7 +40,9 @@ MEMBERS = ("test:0", "test:1")
 COLLECTED, RANDOM_EPISODES = 20, 50
 """Episodes of `collect` on each training instance, and of random actions on each test member."""
 SMALL_ROUNDS, SMALL_STEPS, SMALL_EPISODES = 2500, 12_000, 500
-"""`--small`: rounds of `pretrain`; imagined steps, but at most so many episodes."""
+"""`--small`: rounds of `pretrain`; imagined steps of `learn_policy`, but at most so many episodes."""
+SMALL_POLICY_STEPS = 250_000
+"""`--small`: imagined steps behind Q(s, w)."""
 INTERVAL = 1.96
 """A 95 % interval, in standard errors."""
 
@@ -78,12 +80,13 @@ def random_returns(family: Synthetic) -> dict[str, Any]:
 
 def learned(row: dict[str, Any], family: Synthetic, batch: Any, method: str, seed: int, small: bool) -> dict[str, Any]:
     """Greedy returns after one episode on each member; what is not finite is noted in the row."""
-    dynamics, adaptation = small_settings(family, batch) if small else (None, None)
+    dynamics, policy, adaptation = small_settings(family, batch) if small else (None, True, None)
     began = time.perf_counter()
-    model = hipmdp.pretrain(batch, method, seed, config=dynamics, quiet=True)
+    model = hipmdp.pretrain(batch, method, seed, config=dynamics, policy=policy, quiet=True)
     pretrained = time.perf_counter()
     _note_not_finite(row, f"{method} model", model.dynamics, list(model.metrics.values()))
     _note_not_finite(row, f"{method} reward head", model.reward_head)
+    _note_not_finite(row, f"{method} first policy", model.latent_policy)
     found = []
     for member in MEMBERS:
         run = hipmdp.learn_policy(model, family, member, 1, seed, config=adaptation, quiet=True)
@@ -102,17 +105,20 @@ def learned(row: dict[str, Any], family: Synthetic, batch: Any, method: str, see
     }
 
 
-def small_settings(family: Synthetic, batch: Any) -> tuple[hipmdp.DynamicsConfig, hipmdp.AdaptationConfig]:
+def small_settings(
+    family: Synthetic, batch: Any
+) -> tuple[hipmdp.DynamicsConfig, hipmdp.AmortiseConfig, hipmdp.AdaptationConfig]:
     """The recipe's with shorter fits and fewer imagined episodes, in which ε falls as far."""
     specification, facts = family.specification, batch_facts(batch)
     dynamics = replace(dynamics_preset("default", specification, facts), rounds=SMALL_ROUNDS)
+    policy = recipe.amortise(specification, facts, SMALL_POLICY_STEPS)
     episodes = int(min(SMALL_EPISODES, SMALL_STEPS // facts.mean_length))
     adaptation = replace(
         adaptation_preset("default", specification, facts),
         imagined_episodes=episodes,
         dqn=recipe.imagination_dqn(specification, episodes),
     )
-    return dynamics, adaptation
+    return dynamics, policy, adaptation
 
 
 def episode_returns(episodes: Any) -> np.ndarray:
