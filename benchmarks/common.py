@@ -61,7 +61,17 @@ def cached_batch(name: str, options: dict[str, Any], instances: Any, episodes: i
     return hipmdp.load_transitions(path)
 
 
-def cached_model(batch: Any, label: str, method: str, seed: int, latents: str = "learned", config: Any = None) -> Any:
+def cached_model(
+    batch: Any,
+    label: str,
+    method: str,
+    seed: int,
+    latents: str = "learned",
+    config: Any = None,
+    *,
+    family: Any = None,
+    policy: Any = False,
+) -> Any:
     """A pre-trained model that several benchmarks share, kept like the batches; its settings for tuning are today's."""
     from dataclasses import replace
 
@@ -70,12 +80,14 @@ def cached_model(batch: Any, label: str, method: str, seed: int, latents: str = 
     kind = "" if latents == "learned" else f"-{latents}"
     path = Path(__file__).parent / "batches" / f"{label}-{method}{kind}-{seed}.hipmdp"
     if not path.exists():
-        hipmdp.pretrain(batch, method=method, seed=seed, config=config, quiet=True, latents=latents).save(path)
+        options = {"seed": seed, "config": config, "latents": latents, "family": family, "policy": policy}
+        hipmdp.pretrain(batch, method=method, quiet=True, **options).save(path)
     model = hipmdp.load(path)
     assert model.dynamics is not None
     fitted = model.dynamics.config
     config = config or dynamics_preset("default", batch.specification, batch_facts(batch))
-    config = replace(config, role=fitted.role, hidden=fitted.hidden, latent_size=fitted.latent_size)
+    sizes = {name: getattr(fitted, name) for name in ("role", "hidden", "correction", "latent_size")}
+    config = replace(config, **sizes)
     return model.with_dynamics(replace(model.dynamics, config=config))
 
 

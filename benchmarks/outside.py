@@ -67,7 +67,8 @@ class Size:
     adaptation: hipmdp.AdaptationConfig | None = None
 
 
-_DQN = hipmdp.DDQNConfig(hidden=(8,), lanes=2)
+_DQN = hipmdp.DDQNConfig(hidden=(8,), normalised=True, lanes=2)
+_PQN = hipmdp.PQNConfig(hidden=(8,), groups=2, members=2, steps_per_phase=4, minibatches=2)
 TINY = Size(
     result="outside-tiny",
     instances=2,
@@ -75,7 +76,7 @@ TINY = Size(
     members=1,
     evaluation_episodes=1,
     dynamics=hipmdp.DynamicsConfig(hidden=(8,), latent_size=2, rounds=20, tune_rounds=2, infer_steps=5),
-    amortise=hipmdp.AmortiseConfig(dqn=_DQN, episodes=4, pools=1, latent_samples=2),
+    amortise=hipmdp.AmortiseConfig(_PQN, steps=64, pools=1),
     adaptation=hipmdp.AdaptationConfig(dqn=_DQN, imagined_episodes=4, weight_draws=2, validation_episodes=2),
 )
 
@@ -97,17 +98,13 @@ class Prepared:
 
     def model(self, method: str) -> Any:
         """What `learn_policy` starts from."""
-        if method in ("average", "embedded"):
-            return cached_model(self.batch, self.label, method, self.seed, config=self.size.dynamics)
-        return self._blind if method == "blind" else self._amortised
-
-    @functools.cached_property
-    def _amortised(self) -> hipmdp.Model:
-        def learn() -> hipmdp.Model:
-            model, size = self.model("embedded"), self.size
-            return hipmdp.amortise(model, self.batch, self.seed, config=size.amortise, family=self.family, quiet=True)
-
-        return self._kept("amortised", learn)
+        if method == "blind":
+            return self._blind
+        base = "average" if method == "average" else "embedded"
+        return cached_model(
+            self.batch, self.label, base, self.seed, config=self.size.dynamics, family=self.family,
+            policy=self.size.amortise or True,
+        )  # fmt: skip
 
     @functools.cached_property
     def _blind(self) -> hipmdp.Model:
