@@ -218,12 +218,18 @@ def test_following_a_log_is_updating_row_by_row():
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=2e-3, atol=2e-4)
 
 
-def test_the_full_covariance_is_that_of_the_mixture():
-    """Two hypotheses at ±1 with weights ¼ and ¾ and no spread of their own: around the better one, ¼ · 2² = 1."""
+def test_members_are_drawn_from_the_mixture():
+    """Two hypotheses at ±1 with weights ¼ and ¾: a quarter at −1; each as wide as its covariance."""
     start = new_filter(linear_dynamics(), jax.random.key(1), hypotheses=2).start
     belief = start._replace(
         log_weight=jnp.log(jnp.asarray([0.25, 0.75], jnp.float32)),
         mean=jnp.asarray([[-1.0, 0.0], [1.0, 0.0]], jnp.float32),
         covariance=start.covariance * 1e-8,
     )
-    np.testing.assert_allclose(belief.full_covariance, [[1.0, 0.0], [0.0, 0.0]], atol=1e-4)
+    drawn = np.asarray(belief.draw(jax.random.key(2), 8000))
+    assert np.mean(drawn[:, 0] < 0) == pytest.approx(0.25, abs=0.02)
+    np.testing.assert_allclose(np.abs(drawn), np.broadcast_to([1.0, 0.0], drawn.shape), atol=0.05)
+    wide = belief._replace(covariance=start.covariance, temperature=jnp.ones((), jnp.float32))
+    drawn = np.asarray(wide.draw(jax.random.key(2), 8000))
+    spread = np.sqrt(np.asarray(start.covariance)[:, 1, 1])
+    assert np.std(drawn[:, 1]) == pytest.approx(np.sqrt(0.25 * spread[0] ** 2 + 0.75 * spread[1] ** 2), rel=0.05)

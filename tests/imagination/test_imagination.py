@@ -99,8 +99,11 @@ def test_contexts_are_one_draw_each_or_one_mean():
 
 def test_contexts_that_are_unsure_of_the_latent():
     model, _ = constant_model(GRID, [[0.0, 0.0]])
-    covariance = jnp.asarray([[4.0]])
-    pool = instance_contexts(model, jnp.ones(1), key=jax.random.key(0), draws=4000, mean=False, covariance=covariance)
+
+    def deviations(key, count):
+        return 2 * jax.random.normal(key, (count, 1))
+
+    pool = instance_contexts(model, jnp.ones(1), key=jax.random.key(0), draws=4000, mean=False, deviations=deviations)
     assert float(jnp.mean(pool.latent)) == pytest.approx(1.0, abs=0.1)
     assert float(jnp.std(pool.latent)) == pytest.approx(2.0, abs=0.1)
 

@@ -66,7 +66,8 @@ def test_it_looks_as_far_ahead_as_there_is_time_for(actions, steps):
 
 @pytest.mark.parametrize(("instances", "episodes"), [(1, 500), (2, 500), (12, 400), (32, 150), (500, 150)])
 def test_a_study_has_about_as_many_training_episodes_whatever_the_number_of_instances(instances, episodes):
-    assert recipe.training_episodes(instances) == episodes
+    assert recipe.training_episodes(instances, simulated=True) == episodes
+    assert recipe.training_episodes(instances, simulated=False) == 150
 
 
 def test_a_model_keeps_what_the_rules_read():

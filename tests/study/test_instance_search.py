@@ -1,5 +1,6 @@
 """Frozen sets: how they are put together, and that what ships is true."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -186,7 +187,7 @@ def test_search_keeps_the_best_policy_that_it_tried(monkeypatch):
         family,
         family.theta(),
         seed=0,
-        config=SearchConfig(recipe.search(family.specification).dqn, episodes=8, ticks=10),
+        config=SearchConfig(replace(recipe.search(family.specification).dqn, lanes=4), episodes=8, ticks=10),
     )
     assert found["best"]["return"] == 6.5
     assert found["best"]["episode"] == found["succeeding"]["episode"]

@@ -80,12 +80,6 @@ class Belief(NamedTuple):
         within = weight @ jnp.diagonal(self.tempered, axis1=1, axis2=2)
         return jnp.sqrt(within + weight @ (self.mean - centre[None]) ** 2)
 
-    @property
-    def full_covariance(self) -> Float[Array, "latent latent"]:
-        """Covariance of w_b around `best`, within and between the hypotheses."""
-        weight, away = jnp.exp(self.log_weight), self.mean - self.best[None]
-        return jnp.einsum("h,hij->ij", weight, self.tempered) + jnp.einsum("h,hi,hj->ij", weight, away, away)
-
     def draw(self, key: PRNGKeyArray, count: int) -> Float[Array, "count latent"]:
         """w ~ Σ_h p_h N(μ_h, P̄_h)."""
         choice_key, normal_key = jax.random.split(key)

@@ -49,7 +49,7 @@ class Header(NamedTuple):
 def read_header(meta: Any) -> Header:
     """The header, if each value has its type and can be true; otherwise a `ValueError`."""
     metrics = typed(dict[str, float], meta["metrics"], "metrics", nan=True)
-    header: Header = typed(Header, {"normalised": [], **meta, "metrics": {}}, "header")._replace(metrics=metrics)
+    header: Header = typed(Header, {**meta, "metrics": {}}, "header")._replace(metrics=metrics)
     size = Specification.from_dict(header.specification).state_size
     known_name("method", header.method, MODEL_METHODS)
     ranges = [header.centre, header.scale, *(values for values in (header.low, header.high) if values)]

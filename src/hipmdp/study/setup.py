@@ -103,7 +103,11 @@ def parse_setup(
     if isinstance(instances, str) and instances.removeprefix("-").isdecimal():
         instances = int(instances[:LONGEST_NUMBER])
     members = len(resolve_instances(family, instances, root_key(0)))
-    count = recipe.training_episodes(members) if training_episodes is None else training_episodes
+    count = (
+        recipe.training_episodes(members, simulated=family.simulated)
+        if training_episodes is None
+        else training_episodes
+    )
     for kind, value in (("episodes", episodes), ("training episodes", count)):
         check_episodes(value, family.horizon, kind)
     return Setup(name, values, instances, count, episodes, **rest)
