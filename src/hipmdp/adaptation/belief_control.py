@@ -34,6 +34,7 @@ def _lookahead(state: AdaptationState, family: BaseFamily, config: AdaptationCon
         discount=model.specification.discount,
         squash=SQUASH,
         steps=config.steps_ahead,
+        error=jnp.asarray(model.metadata.get("policy_error", 0.0), jnp.float32),
     )
 
 

@@ -13,6 +13,8 @@ from hipmdp.dynamics.standardise import state_change
 from hipmdp.families.protocol import BaseFamily, Theta
 from hipmdp.families.rollout import AbstractActor, AbstractEnvironment, Episode
 
+CLEAR = 2.0
+"""By how many times the error of values a lookahead must be better to count."""
 FLAT = 1e-6
 """Values closer to each other than this are alike."""
 
@@ -55,6 +57,8 @@ class Lookahead(eqx.Module):
     """c of h, as the networks hold h(Q)."""
     steps: int = eqx.field(static=True)
     """n."""
+    error: Float[Array, ""] | float = 0.0
+    """Spread of V_n − Q where Q was learned: what the values of different states miss."""
 
     def __call__(
         self, network: QNetwork, key: PRNGKeyArray, state: Float[Array, " state"], latent: Float[Array, " latent"]
@@ -81,9 +85,9 @@ class Lookahead(eqx.Module):
 class BeliefActor(AbstractActor):
     """a = argmax_a Σ_h p_h V(s, a, μ_h) / spread + information_weight · I(a).
 
-    V is Q(s, a, w), or what a model says some steps ahead. Values are weighed in units of their spread over the
-    actions; I(a) is the expected information about w_b (`Filter.information`). It falls to nothing by itself as the
-    belief narrows.
+    V is Q(s, a, w), or what a model clearly says some steps ahead (`belief_values`). Values are weighed in units of
+    their spread over the actions; I(a) is the expected information about w_b (`Filter.information`). It falls to nothing
+    by itself as the belief narrows.
     """
 
     filter: Filter
@@ -134,14 +138,18 @@ def belief_values(
     state: Float[Array, " state"],
     belief: Belief,
 ) -> Float[Array, " actions"]:
-    """Σ_h p_h V(s, ·, μ_h), with V = Q where there is no lookahead."""
+    """Σ_h p_h Q(s, ·, μ_h); Σ_h p_h V_n(s, ·, μ_h) where that clearly speaks for another action.
 
-    def under(latent: Float[Array, " latent"]) -> Float[Array, " actions"]:
-        if lookahead is None:
-            return network(jnp.concatenate([state, latent]))
-        return lookahead(network, key, state, latent)
-
-    return jnp.exp(belief.log_weight) @ jax.vmap(under)(belief.mean)
+    The values of one state's actions share what Q misses in that state; V_n compares values of different states. So it
+    counts only where the action that Q prefers is worse by more than `CLEAR` times what values miss.
+    """
+    weight = jnp.exp(belief.log_weight)
+    values = weight @ jax.vmap(lambda latent: network(jnp.concatenate([state, latent])))(belief.mean)
+    if lookahead is None:
+        return values
+    ahead = weight @ jax.vmap(lambda latent: lookahead(network, key, state, latent))(belief.mean)
+    clear = jnp.max(ahead) - ahead[jnp.argmax(values)] > CLEAR * lookahead.error
+    return jnp.where(clear, ahead, values)
 
 
 class ExploringActor(AbstractActor):

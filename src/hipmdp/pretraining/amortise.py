@@ -13,12 +13,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from hipmdp._errors import check_seed
 from hipmdp._progress import Progress
 from hipmdp._random import root_key, stream
 from hipmdp.control import pqn
+from hipmdp.control.policies import Greedy, Lookahead
 from hipmdp.control.policy_learner import evaluate_imagined
 from hipmdp.control.pqn import Members
 from hipmdp.control.q_network import QNetwork, copy_network
@@ -28,8 +29,10 @@ from hipmdp.data.work import Work, batch_digest
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.families import FAMILIES, make
 from hipmdp.families.protocol import BaseFamily
-from hipmdp.imagination.build import Surroundings, conditioned_environment, starts_of_batch
+from hipmdp.families.rollout import rollout
+from hipmdp.imagination.build import Surroundings, conditioned_environment, mean_environment, starts_of_batch
 from hipmdp.imagination.contexts import SHARED_WEIGHTS, ConditionedContext, sampled_contexts, training_contexts
+from hipmdp.imagination.environment import ConditionedImagination
 from hipmdp.imagination.reward import family_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.pretraining.resume import model_digest, resumable_model
@@ -137,9 +140,46 @@ def learn_latent_policy(
         table = [*table, returns.tolist()]
         progress.show(goal * config.pqn.steps, f"(median imagined return {np.median(returns):.4g})")
     progress.close()
-    metadata = {**model.metadata, "policy_unit": float(state.unit.value)}
-    best = networks[by_scaled_mean(np.asarray(table))]
-    return replace(model, latent_policy=pqn.values_network(config.pqn, best), metadata=metadata)
+    best = pqn.values_network(config.pqn, networks[by_scaled_mean(np.asarray(table))])
+    lookahead = Lookahead(
+        mean_environment(dynamics, around),
+        unit=state.unit.value,
+        discount=config.pqn.discount,
+        squash=config.pqn.squash,
+        steps=recipe.steps_ahead(model.specification.action_count),
+    )
+    error = float(_value_error(environment, judged, best, lookahead, jax.random.clone(keys)))
+    metadata = {**model.metadata, "policy_unit": float(state.unit.value), "policy_error": error}
+    return replace(model, latent_policy=best, metadata=metadata)
+
+
+@eqx.filter_jit
+def _value_error(
+    environment: ConditionedImagination,
+    members: ConditionedContext,
+    network: QNetwork,
+    lookahead: Lookahead,
+    keys: Key[Array, " members"],
+) -> Float[Array, ""]:
+    """Standard deviation of V_n − Q along greedy imagined episodes: how far values of different states disagree."""
+    size = environment.imagination.dynamics.specification.state_size
+
+    def one(row: tuple[PRNGKeyArray, ConditionedContext]) -> tuple[Array, Array]:
+        key, context = row
+        rollout_key, ahead_key = jax.random.split(key)
+        episode = rollout(environment, Greedy(network), rollout_key, context)
+
+        def residual(state: Float[Array, " conditioned"]) -> Float[Array, ""]:
+            values = network(state)
+            ahead = lookahead(network, ahead_key, state[:size], state[size:])
+            return (ahead - values)[jnp.argmax(values)]
+
+        return jax.vmap(residual)(episode.steps.state), episode.valid
+
+    residuals, valid = jax.lax.map(one, (keys, members))
+    count = jnp.sum(valid)
+    mean = jnp.sum(jnp.where(valid, residuals, 0)) / count
+    return jnp.sqrt(jnp.sum(jnp.where(valid, (residuals - mean) ** 2, 0)) / count)
 
 
 def _check(model: Model, batch: Transitions) -> Dynamics:
