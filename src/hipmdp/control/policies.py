@@ -86,8 +86,8 @@ class BeliefActor(AbstractActor):
     """a = argmax_a Σ_h p_h V(s, a, μ_h) / spread + information_weight · I(a).
 
     V is Q(s, a, w), or what a model clearly says some steps ahead (`belief_values`). Values are weighed in units of
-    their spread over the actions; I(a) is the expected information about w_b (`Filter.information`). It falls to nothing
-    by itself as the belief narrows.
+    their spread over the actions; I(a) is the expected information about w_b (`Filter.information`), which falls to
+    nothing by itself as the belief narrows.
     """
 
     filter: Filter

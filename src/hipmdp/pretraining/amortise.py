@@ -177,7 +177,7 @@ def _value_error(
         return jax.vmap(residual)(episode.steps.state), episode.valid
 
     residuals, valid = jax.lax.map(one, (keys, members))
-    count = jnp.sum(valid)
+    count = jnp.sum(valid, dtype=residuals.dtype)
     mean = jnp.sum(jnp.where(valid, residuals, 0)) / count
     return jnp.sqrt(jnp.sum(jnp.where(valid, (residuals - mean) ** 2, 0)) / count)
 
