@@ -85,7 +85,7 @@ def test_the_policy_of_advise_can_be_scored(tmp_path):
     """From logs to a policy at a size that learns nothing, but takes every step."""
     logs = write(tmp_path / "heaters.parquet", range(3), days=1)
     config = hipmdp.DynamicsConfig(hidden=(8,), latent_size=2, rounds=20, batch_size=16, tune_rounds=2, infer_steps=5)
-    model = hipmdp.pretrain(logs, config=config, quiet=True)
+    model = hipmdp.pretrain(logs, config=config, quiet=True, policy=False)
     EXAMPLE["write_logs"](tmp_path / "new_heater.parquet", [60], 1)
     new = hipmdp.read_logs(tmp_path / "new_heater.parquet", COLUMNS, like=model.specification)
     dqn = DDQNConfig(hidden=(8,), lanes=2)
