@@ -72,7 +72,7 @@ def adapt(
     Example: hipmdp adapt poles.hipmdp --family cartpole:family --instance test:0
 
     Args:
-        model: A model file from `hipmdp pretrain`, or grid, acrobot or hiv for the one that comes with hipmdp.
+        model: A model file from `hipmdp pretrain`, or grid, compass, acrobot or hiv for the one that comes along.
         instance: test:3, or parameters by name (l1=1.2,m2=0.8); by default drawn from the family. Not with
             --logs: there --instance-column and --only say which system.
         family: module:name of your own family, where the model is of one.

@@ -26,7 +26,7 @@ def info(
     Example: hipmdp info fleet.hipmdp
 
     Args:
-        file: A .hipmdp or .parquet file; or grid, acrobot or hiv for the model that comes with hipmdp.
+        file: A .hipmdp or .parquet file; or grid, compass, acrobot or hiv for the model that comes along.
         json_: File for the same facts, all latents included, as JSON.
     """
     try_outputs(files=[json_])

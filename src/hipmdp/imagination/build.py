@@ -1,8 +1,7 @@
 """The only place that builds an imagined world: start states, limits, reward, contexts.
 
-A policy learns in an environment and its contexts, episode i in context i mod n. There are three such pairs: the
-family's training instances (before a new instance is known), the new instance as far as it is known, and members of the
-family drawn around the training latents (for Q(s, w)).
+A policy learns in an environment and its contexts. There are two such pairs: the new instance as far as it is known,
+and members of the family drawn around the training latents (for Q(s, w)).
 """
 
 from typing import Any, NamedTuple

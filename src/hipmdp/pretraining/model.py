@@ -182,7 +182,7 @@ def _is_normalised(network: QNetwork | None) -> bool:
 def load(path: str | Path) -> Model:
     """Read a model that `Model.save` wrote. Nothing in the file is run; a bad file is one clear `ValueError`.
 
-    "grid", "acrobot" and "hiv" stand for the models that come with hipmdp, unless there is a file of that name.
+    "grid", "compass", "acrobot" and "hiv" stand for the models that come with hipmdp, unless there is such a file.
     """
     if str(path) in FAMILIES and not Path(path).exists():
         place = resources.files("hipmdp.pretraining").joinpath("shipped", f"{path}.hipmdp")
