@@ -12,7 +12,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from hipmdp.pretraining.pretrain import batch_facts
 from hipmdp.settings.presets import dynamics_preset
 from hipmdp.study.paper_figures.uncertainty import UNSURE
 from hipmdp.study.statistics import estimate, interquartile_mean, mean
@@ -85,7 +84,7 @@ def cached_model(
     model = hipmdp.load(path)
     assert model.dynamics is not None
     fitted = model.dynamics.config
-    config = config or dynamics_preset("default", batch.specification, batch_facts(batch))
+    config = config or dynamics_preset("default", batch.specification, len(batch.instances))
     sizes = {name: getattr(fitted, name) for name in ("role", "hidden", "correction", "latent_size")}
     config = replace(config, **sizes)
     return model.with_dynamics(replace(model.dynamics, config=config))

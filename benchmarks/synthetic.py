@@ -30,7 +30,6 @@ from hipmdp._random import root_key, stream
 from hipmdp.control.policies import repeat_theta
 from hipmdp.families.instances import frozen_instance
 from hipmdp.families.scripted import random_policy
-from hipmdp.pretraining.pretrain import batch_facts
 from hipmdp.settings import recipe
 from hipmdp.settings.presets import adaptation_preset, dynamics_preset
 
@@ -39,8 +38,8 @@ METHODS = ("embedded", "average")
 MEMBERS = ("test:0", "test:1")
 COLLECTED, RANDOM_EPISODES = 20, 50
 """Episodes of `collect` on each training instance, and of random actions on each test member."""
-SMALL_ROUNDS, SMALL_STEPS, SMALL_EPISODES = 2500, 12_000, 500
-"""`--small`: rounds of `pretrain`; imagined steps of `learn_policy`, but at most so many episodes."""
+SMALL_ROUNDS, SMALL_STEPS = 2500, 150_000
+"""`--small`: rounds of `pretrain`; imagined steps of a round of `learn_policy`."""
 SMALL_POLICY_STEPS = 250_000
 """`--small`: imagined steps behind Q(s, w)."""
 INTERVAL = 1.96
@@ -108,16 +107,11 @@ def learned(row: dict[str, Any], family: Synthetic, batch: Any, method: str, see
 def small_settings(
     family: Synthetic, batch: Any
 ) -> tuple[hipmdp.DynamicsConfig, hipmdp.AmortiseConfig, hipmdp.AdaptationConfig]:
-    """The recipe's with shorter fits and fewer imagined episodes, in which ε falls as far."""
-    specification, facts = family.specification, batch_facts(batch)
-    dynamics = replace(dynamics_preset("default", specification, facts), rounds=SMALL_ROUNDS)
-    policy = recipe.amortise(specification, facts, SMALL_POLICY_STEPS)
-    episodes = int(min(SMALL_EPISODES, SMALL_STEPS // facts.mean_length))
-    adaptation = replace(
-        adaptation_preset("default", specification, facts),
-        imagined_episodes=episodes,
-        dqn=recipe.imagination_dqn(specification, episodes),
-    )
+    """The recipe's with shorter fits and fewer imagined steps."""
+    specification = family.specification
+    dynamics = replace(dynamics_preset("default", specification, len(batch.instances)), rounds=SMALL_ROUNDS)
+    policy = recipe.amortise(specification, SMALL_POLICY_STEPS)
+    adaptation = replace(adaptation_preset("default", specification), imagined_steps=SMALL_STEPS, imagined_rounds=2)
     return dynamics, policy, adaptation
 
 

@@ -17,7 +17,6 @@ from hipmdp import cli
 from hipmdp.settings import recipe
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.dqn import DDQNConfig
-from hipmdp.settings.recipe import Facts
 from hipmdp.study.setup import Variant
 from tests.systems.tiny import tiny_policy
 
@@ -88,8 +87,8 @@ def test_collect_writes_a_batch_and_a_table(monkeypatch, capsys, tmp_path):
 def test_pretrain_and_adapt_from_files_alone(monkeypatch, capsys, tmp_path):
     """A tiny batch, a model file, a new instance; with --out, the same command again only reads."""
     quick = AdaptationConfig(dqn=DDQNConfig(hidden=(8,), lanes=2), imagined_episodes=4, weight_draws=2)
-    small, policy = replace(recipe.dynamics(Facts(2, 100.0)), rounds=20, tune_rounds=10), tiny_policy()
-    monkeypatch.setattr(recipe, "dynamics", lambda facts: small)
+    small, policy = replace(recipe.dynamics(2), rounds=20, tune_rounds=10), tiny_policy()
+    monkeypatch.setattr(recipe, "dynamics", lambda instances: small)
     monkeypatch.setattr(recipe, "adaptation", lambda *given, **options: quick)
     monkeypatch.setattr(recipe, "amortise", lambda *given: policy)
     batch = hipmdp.collect(hipmdp.make("grid"), ["test:0", "test:1"], episodes=2, quiet=True)

@@ -41,7 +41,7 @@ def small(monkeypatch):
     imagined = replace(real, lanes=10, epsilon_decay=0.99, epsilon_floor=0.02)
     adaptation = AdaptationConfig(imagined_episodes=30, weight_draws=4, validation_episodes=8)
     adaptation = replace(adaptation, dqn=imagined)
-    monkeypatch.setattr(recipe, "dynamics", lambda facts: SMALL)
+    monkeypatch.setattr(recipe, "dynamics", lambda instances: SMALL)
     monkeypatch.setattr(recipe, "adaptation", lambda *given, **options: adaptation)
     monkeypatch.setattr(recipe, "amortise", lambda *given: tiny_policy())
 

@@ -9,9 +9,9 @@ import pytest
 
 from hipmdp.control import pqn
 from hipmdp.control.policies import Greedy
-from hipmdp.control.pqn import Members, lambda_returns
+from hipmdp.control.pqn import lambda_returns
 from hipmdp.control.q_network import QNetwork
-from hipmdp.families.rollout import mean_return
+from hipmdp.families.rollout import Members, mean_return
 from tests.systems.corridor import CORRIDOR, PQN, CorridorTheta
 
 
@@ -55,7 +55,8 @@ def both():
 
 def new_learner(members, key=0):
     network = QNetwork(jnp.zeros(1), jnp.ones(1), 2, PQN.hidden, normalised=True, key=jax.random.key(key))
-    return pqn.init(PQN, CORRIDOR, members, network, key=jax.random.key(key + 1))
+    state = pqn.new_state(PQN, network, 1, key=jax.random.key(key + 1))
+    return pqn.begin(PQN, CORRIDOR, members, state)
 
 
 def test_it_learns_the_corridor(both):

@@ -19,17 +19,16 @@ MOST = {"collect": {"instances": 2, "episodes": 2}, "learn_policy": {"episodes":
 
 def small_recipe(monkeypatch):
     """The recipe with hardly any network and imagination, and no rounds of a fit."""
-    real, imagined, dynamics = recipe.real_dqn, recipe.imagination_dqn, recipe.dynamics
+    real, dynamics = recipe.real_dqn, recipe.dynamics
     adaptation = recipe.adaptation
     changes = {
         "real_dqn": lambda *given: replace(real(*given), hidden=(8,), minibatches=1),
-        "imagination_dqn": lambda *given: replace(imagined(*given), hidden=(8,), lanes=2, minibatches=1),
-        "dynamics": lambda facts: replace(
-            dynamics(facts), hidden=(16,), correction=(), rounds=0, tune_rounds=0, scratch_rounds=0, infer_steps=5
+        "dynamics": lambda instances: replace(
+            dynamics(instances), hidden=(16,), correction=(), rounds=0, tune_rounds=0, scratch_rounds=0, infer_steps=5
         ),
         "adaptation": lambda *given, **options: replace(
-            adaptation(*given, **options), imagined_episodes=4, weight_draws=2, validation_episodes=2, retunings=0,
-            steps_ahead=0,
+            adaptation(*given, **options), pqn=tiny_policy().pqn, imagined_steps=4, imagined_rounds=1, weight_draws=2,
+            validation_episodes=2, retunings=0, steps_ahead=0,
         ),
         "amortise": lambda *given: tiny_policy(),
     }  # fmt: skip

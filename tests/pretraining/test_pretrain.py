@@ -15,7 +15,6 @@ from hipmdp.data.work import Work
 from hipmdp.pretraining.pretrain import prepare_model
 from hipmdp.pretraining.resume import clear_directory
 from hipmdp.settings.presets import dynamics_preset
-from hipmdp.settings.recipe import Facts
 from tests.dynamics.test_fit import SMALL, slopes_log
 from tests.dynamics.toys import random_batch
 from tests.systems.interrupts import PressedAfter
@@ -140,7 +139,7 @@ def test_bad_files_get_one_clear_sentence(batch, tmp_path):
 
 
 def test_presets_of_the_paper():
-    grid, hiv = (dynamics_preset("paper", hipmdp.make(name).specification, Facts(2, 50.0)) for name in ("grid", "hiv"))
+    grid, hiv = (dynamics_preset("paper", hipmdp.make(name).specification, 2) for name in ("grid", "hiv"))
     assert (grid.hidden, grid.alpha, grid.learning_rate) == ((25, 25, 25), 0.5, 5e-5)
     assert (hiv.hidden, hiv.alpha, hiv.learning_rate) == ((32, 32), 0.45, 2.5e-4)
     for config in (grid, hiv):

@@ -9,7 +9,6 @@ import hipmdp
 from hipmdp.control.exploration import epsilon
 from hipmdp.settings import recipe
 from hipmdp.settings.presets import adaptation_preset, dqn_preset, dynamics_preset
-from hipmdp.settings.recipe import Facts
 from tests.systems.corridor import Corridor
 
 SPECIFICATION = Corridor().specification
@@ -17,20 +16,7 @@ SPECIFICATION = Corridor().specification
 
 @pytest.mark.parametrize(("instances", "size"), [(1, 2), (2, 2), (3, 2), (5, 4), (13, 12), (500, 12)])
 def test_n_instances_differ_in_n_minus_one_directions(instances, size):
-    assert recipe.dynamics(Facts(instances, 50.0)).latent_size == size
-
-
-@pytest.mark.parametrize(
-    ("length", "episodes"), [(1.0, 4000), (10.0, 4000), (37.0, 2000), (100.0, 1000), (200.0, 500), (2000.0, 125)]
-)
-def test_imagined_episodes_make_a_hundred_thousand_steps(length, episodes):
-    short = replace(SPECIFICATION, horizon=100)
-    assert recipe.imagined_episodes(short, Facts(5, length)) == episodes
-
-
-def test_imagined_episodes_have_room_where_they_last_longer_than_the_batch_s():
-    """Episodes of 20 steps in the batch that may last 1,000: at most a million steps."""
-    assert recipe.imagined_episodes(replace(SPECIFICATION, horizon=1000), Facts(5, 20.0)) == 1000
+    assert recipe.dynamics(instances).latent_size == size
 
 
 @pytest.mark.parametrize("episodes", [10, 150, 2000])
@@ -44,18 +30,25 @@ def test_epsilon_is_at_its_floor_after_the_same_share_of_the_episodes(episodes):
 @pytest.mark.parametrize("name", ["grid", "acrobot", "hiv", "compass"])
 def test_one_recipe_whatever_the_family_is_called(name):
     """A built-in family under another name gets the same settings, and γ is the specification's."""
-    facts, own = Facts(8, 40.0), hipmdp.make(name).specification
+    own = hipmdp.make(name).specification
     other = replace(own, family="rigs")
     for make in (
         lambda s: dqn_preset("default", s, 100),
-        lambda s: dynamics_preset("default", s, facts),
-        lambda s: adaptation_preset("default", s, facts),
-        lambda s: recipe.amortise(s, facts),
+        lambda s: dynamics_preset("default", s, 8),
+        lambda s: adaptation_preset("default", s),
+        lambda s: adaptation_preset("default", s, refined=True),
+        recipe.amortise,
         recipe.online,
         recipe.search,
     ):
         assert make(own) == make(other)
     assert dqn_preset("default", own, 100).discount == own.discount
+
+
+def test_who_goes_on_from_a_policy_explores_little():
+    plain, refined = (adaptation_preset("default", SPECIFICATION, refined=refined) for refined in (False, True))
+    assert (plain.pqn.epsilon_start, refined.pqn.epsilon_start) == (1.0, 0.2)
+    assert replace(refined, pqn=plain.pqn) == plain
 
 
 @pytest.mark.parametrize(("actions", "steps"), [(2, 2), (4, 2), (8, 2), (9, 1), (50, 1), (65, 0)])
@@ -68,9 +61,3 @@ def test_it_looks_as_far_ahead_as_there_is_time_for(actions, steps):
 def test_a_study_has_about_as_many_training_episodes_whatever_the_number_of_instances(instances, episodes):
     assert recipe.training_episodes(instances, simulated=True) == episodes
     assert recipe.training_episodes(instances, simulated=False) == 150
-
-
-def test_a_model_keeps_what_the_rules_read():
-    batch = hipmdp.collect(Corridor(), 2, episodes=3, quiet=True, jobs=1)
-    model = hipmdp.pretrain(batch, "model_free", quiet=True)
-    assert model.facts == Facts(2, len(batch) / 6)

@@ -112,8 +112,8 @@ class BuiltInMethod(RunnableMethod):
     def config(self) -> AdaptationConfig:
         """Settings of Algorithm 1."""
         given, specification = self.setting.adaptation, self.family.specification
-        preset, facts = self.setting.preset, self.setting.facts
-        return given or adaptation_preset(preset, specification, facts, refined=self.begins_refined)
+        preset = self.setting.preset
+        return given or adaptation_preset(preset, specification, refined=self.begins_refined)
 
     @property
     def used_config(self) -> AdaptationConfig | None:

@@ -14,7 +14,6 @@ from hipmdp.adaptation.method import Info
 from hipmdp.adaptation.model_based import AbstractModelBased
 from hipmdp.adaptation.state import AdaptationState
 from hipmdp.control.policies import BeliefPolicy
-from hipmdp.control.policy_learner import with_network
 from hipmdp.control.q_network import QNetwork
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.belief import new_filter
@@ -70,7 +69,7 @@ class Amortised(BuiltInMethod):
 
 
 class Refined(AbstractModelBased):
-    """The first episode as `amortised`; then Algorithm 1, whose DQN goes on from Q(·, w_b)."""
+    """The first episode as `amortised`; then Algorithm 1, whose learner goes on from Q(·, w_b)."""
 
     name = "refined"
     uses_model_of = "embedded"
@@ -78,12 +77,6 @@ class Refined(AbstractModelBased):
     begins_refined = True
     explores = False
     keeps_network = True
-
-    def initial(self, key: PRNGKeyArray, model: Model) -> AdaptationState:
-        """The prior belief, and its policy."""
-        policy = model.need_latent_policy(self.name)
-        prior = model.need_dynamics(self.name).latent_prior.mean
-        return self.initial_with(key, model, policy.at(prior), unit=model.policy_unit)
 
     def has_first_policy(self, model: Model) -> bool:
         """It has nothing else to begin with."""
@@ -94,10 +87,6 @@ class Refined(AbstractModelBased):
         super().check(model, batch)
         model.need_latent_policy(self.name)
 
-    def first_learner(self, state: AdaptationState) -> AdaptationState:
-        """The DQN goes on from Q(·, w_b)."""
-        return replace(state, learner=with_network(state.policy_learner, member_policy(state)))
-
-    def has_policy(self, state: AdaptationState) -> bool:
+    def has_candidate(self, state: AdaptationState) -> bool:
         """Q(·, w_b) at least."""
         return True

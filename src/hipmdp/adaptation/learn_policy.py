@@ -60,7 +60,6 @@ def learn_policy(
     setting = Setting(
         preset=preset, adaptation=config, family=family, theta=theta, episodes=episodes, reward=reward,
         imagine_in=imagine_in, on_chunk=lambda state: checkpoint.at_chunk_edge(state),
-        facts=model.facts if isinstance(model, Model) else None,
     )  # fmt: skip
     chosen = _method(method, model, setting)
     _check(chosen, model, family, episodes, batch, setting)
@@ -164,7 +163,7 @@ def _check(
 
 
 def _shown(progress: Progress, method: RunnableMethod, episodes: int) -> Any:
-    """A line of progress from a state: imagined episodes take the time, so they are what is counted where there are."""
+    """A line of progress from a state: imagination takes the time, so it is what is counted where there is one."""
 
     def show(state: Any, record: RunRecord) -> None:
         facts = []

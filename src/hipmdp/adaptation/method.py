@@ -15,7 +15,6 @@ from hipmdp.families.specification import Specification
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dynamics import DynamicsConfig
-from hipmdp.settings.recipe import Facts
 
 if TYPE_CHECKING:
     from hipmdp.adaptation.run import Run
@@ -71,8 +70,6 @@ class Setting:
     """Where `prepare` keeps checkpoints; None: nowhere."""
     adaptation: AdaptationConfig | None = None
     """Of `start` and what follows; None: the preset's."""
-    facts: Facts | None = None
-    """What the preset's rules read of the batch; None: there is none."""
     family: BaseFamily | None = None
     """For R and for the sizes of replays."""
     theta: Theta | None = None
@@ -129,7 +126,7 @@ class RunnableMethod(AbstractMethod):
         return None
 
     def imagined_so_far(self, state: Any, episodes: int) -> tuple[int, int] | None:
-        """Imagined episodes that are done, and that there will be; None where real episodes take the time."""
+        """How much of imagination is done, and how much there will be; None where real episodes take the time."""
         return None
 
     @abc.abstractmethod

@@ -3,6 +3,7 @@
 A class says what differs between such methods; the order of things is the same for all.
 """
 
+import functools
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -16,13 +17,12 @@ from hipmdp._random import stream
 from hipmdp.adaptation import phases, retuning
 from hipmdp.adaptation.belief_control import belief_actor, belief_policy, member_policy
 from hipmdp.adaptation.built_in import BuiltInMethod
+from hipmdp.adaptation.imagining import AbstractImagining, ByDQN, ByPQN
 from hipmdp.adaptation.method import Info
 from hipmdp.adaptation.run import Run
 from hipmdp.adaptation.state import AdaptationState, Phase
 from hipmdp.adaptation.update import update_from_batch
-from hipmdp.control.exploration import epsilon
 from hipmdp.control.policies import BeliefPolicy, EpsilonGreedy, Greedy
-from hipmdp.control.policy_learner import new_policy_learner, with_empty_replay
 from hipmdp.control.q_network import QNetwork
 from hipmdp.control.selection import by_evidence
 from hipmdp.data.transitions import Transitions
@@ -58,18 +58,16 @@ class AbstractModelBased(BuiltInMethod):
 
     # Before the first episode.
 
-    def initial(self, key: PRNGKeyArray, model: Model) -> AdaptationState:
-        """w_b ~ P_W, or the prior belief where the model has a policy to act by, and an untrained DQN."""
-        return self.initial_with(key, model, model.new_network(self.config.dqn, stream(key, "adaptation/network", 0)))
+    @functools.cached_property
+    def imagining(self) -> AbstractImagining:
+        """What learns in imagination."""
+        kind = ByDQN if self.config.pqn is None else ByPQN
+        return kind(self.config, self.keeps_network)
 
-    def initial_with(
-        self, key: PRNGKeyArray, model: Model, network: QNetwork, unit: float | None = None
-    ) -> AdaptationState:
-        """A DQN that begins with `network`, whose values are in `unit`s where that is known."""
-        config = self.config
-        capacity = retuning.most_imagined(config, self.setting.episodes) * self.family.horizon
-        dqn_key = stream(key, "adaptation/dqn", 0)
-        learner = new_policy_learner(network, config.dqn, capacity, dqn_key, unit=unit)
+    def initial(self, key: PRNGKeyArray, model: Model) -> AdaptationState:
+        """w_b ~ P_W, or the prior belief where the model has a policy to act by, and a learner that knows nothing."""
+        capacity = retuning.most_imagined(self.config, self.setting.episodes) * self.family.horizon
+        learner = self.imagining.initial(key, model, capacity)
         state = AdaptationState(
             model,
             self.no_data(),
@@ -102,7 +100,7 @@ class AbstractModelBased(BuiltInMethod):
             if state.filter is not None:
                 return replace(state, actor=belief_actor(state, self.family, self.config))
             return replace(state, actor=Greedy(member_policy(state)))
-        chance = epsilon(self.config.dqn, state.policy_learner.dqn.started)
+        chance = self.imagining.chance(state)
         if not self.explores:
             chance = jnp.zeros_like(chance)
         return replace(state, actor=EpsilonGreedy(phases.policy_number(state, number), chance))
@@ -129,24 +127,23 @@ class AbstractModelBased(BuiltInMethod):
         state = state.noted(
             policy=number,
             model_error=phases.model_error(key, state),
-            dqn_episodes_before=int(state.policy_learner.dqn.started),
         )
         return phases.next_phase(state, Phase.TUNE)
 
     def _tune(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
-        """T̂ is tuned, if that is due, and N_f episodes are to be imagined; otherwise a few more, or none."""
+        """T̂ is tuned, if that is due, and a policy is to be learned in it; otherwise imagination may go on a little."""
         due = self._is_due(state)
         if due:
             state = self._tuned(key, state)
         latent = None if state.latent is None or self.role is LatentRole.NONE else np.asarray(state.latent)
         state = state.noted(tuned=due, tunings=state.tunings, latent=latent, restarted=False)
-        if not due and not retuning.keeps_imagining(self.config, state.episode):
+        if not due and not self.imagining.imagines_on(state):
             return phases.next_phase(state, Phase.INTERACT)
         target = state.imagined_target + self.config.dqn.lanes
         return phases.next_phase(state, Phase.IMAGINE, imagined_target=target)
 
     def _tuned(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
-        """T̂ fitted to 𝒟_b, a DQN that is ready to learn in it, and N_f more imagined episodes to come."""
+        """T̂ fitted to 𝒟_b, and a learner that is ready to learn in it."""
         if self.setting.imagine_in == "model" and state.model.dynamics is not None:
             oracle = state.model.oracle is not None
             keeps = self.config.keep_accurate_weights and self.knows_family
@@ -158,13 +155,11 @@ class AbstractModelBased(BuiltInMethod):
                 accurate_below=self.config.inaccurate_factor * state.model.expected_error if keeps else 0.0,
                 on_chunk=self.setting.on_chunk,
             )
-        state = self._prepare_learner(key, state)
-        return replace(
-            state,
-            tunings=state.tunings + 1,
-            imagination_key=stream(key, "adaptation/contexts"),
-            imagined_target=state.imagined_target + self.config.imagined_episodes,
-        )
+        if state.tunings > 0:
+            state = replace(state, previous_policies=(*state.previous_policies, state.network))
+        candidate = member_policy(state) if self.has_candidate(state) else None
+        state = self.imagining.tuned(key, state, candidate)
+        return replace(state, tunings=state.tunings + 1, imagination_key=stream(key, "adaptation/contexts"))
 
     def _is_due(self, state: AdaptationState) -> bool:
         """The true environment has nothing to be tuned."""
@@ -178,21 +173,6 @@ class AbstractModelBased(BuiltInMethod):
             expected_error=state.model.expected_error,
         )
 
-    def _prepare_learner(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
-        """What was imagined before is worth nothing in the tuned model; the policy may still be."""
-        if state.tunings == 0:
-            return phases.without_best_return(self.first_learner(state))
-        state = replace(state, previous_policies=(*state.previous_policies, state.network))
-        if self.config.clear_replay_on_retune:
-            state = replace(state, learner=with_empty_replay(state.policy_learner))
-        return phases.without_best_return(state)
-
-    def first_learner(self, state: AdaptationState) -> AdaptationState:
-        """The DQN of the first tuning: untrained, with Q(·, w_b) as the policy that it has to improve on."""
-        if not self.has_candidate(state):
-            return state
-        return replace(state, learner=state.policy_learner._replace(best=member_policy(state)))
-
     def has_candidate(self, state: AdaptationState) -> bool:
         """Whether the model brings a policy along that the DQN could have found."""
         if not self.has_first_policy(state.model):
@@ -201,29 +181,19 @@ class AbstractModelBased(BuiltInMethod):
         return bool(eqx.tree_equal(*shapes))
 
     def _imagine(self, key: PRNGKeyArray, state: AdaptationState) -> AdaptationState:
-        """Imagined episodes up to the target; once more by a new DQN if the present one found nothing better."""
-        config, imagined = self.config, self.imagined(state)
-        if self.has_policy(state):
-            may_restart = config.clear_replay_on_retune and not self.keeps_network and state.tunings > 1
-            state = phases.value_policy(state, imagined, config.validation_episodes, may_restart=may_restart)
-        state = phases.begin_noted(state)
-        state = phases.imagine(
-            state, imagined, config, validation=config.validation_episodes, on_chunk=self.setting.on_chunk
+        """A policy is learned in imagination."""
+        return self.imagining.learned(
+            key,
+            state,
+            self.imagined(state),
+            has_policy=state.tunings > 1 or self.has_candidate(state),
+            on_chunk=self.setting.on_chunk,
         )
-        state = phases.end_noted(state)
-        if not phases.found_nothing_better(state):
-            return phases.next_phase(state, Phase.INTERACT, return_to_beat=None)
-        state = phases.restart_learner(key, state, config).noted(restarted=True)
-        return replace(state, return_to_beat=None, imagined_target=config.imagined_episodes + config.dqn.lanes)
-
-    def has_policy(self, state: AdaptationState) -> bool:
-        """Whether there is a policy that is worth keeping if nothing better is found."""
-        return state.tunings > 1 or self.has_candidate(state)
 
     def imagined(self, state: AdaptationState) -> Imagined:
         """What the policy is learned in."""
         if self.setting.imagine_in == "environment":
-            return imagine_environment(self.family, self.setting.theta)
+            return imagine_environment(self.family, self.setting.theta, self.config)
         assert state.dynamics is not None
         assert state.latent is not None
         assert state.imagination_key is not None
@@ -285,12 +255,13 @@ class AbstractModelBased(BuiltInMethod):
         number = phases.select_policy(state, self.config)
         if not self.has_first_policy(state.model) or number == 0 or len(state.policy_index) > FIRST_EPISODES:
             return number
-        imagined = float(state.policy_learner.best_return)
+        assert state.learner is not None
+        imagined = float(state.learner.best_return)
         return by_evidence(state.policy_index, state.learning_returns, number, imagined)
 
     def imagined_so_far(self, state: AdaptationState, episodes: int) -> tuple[int, int]:
-        """Imagined episodes take the time."""
-        return retuning.imagined_so_far(self.config, state, episodes)
+        """Imagination takes the time."""
+        return self.imagining.so_far(state, episodes)
 
     def completed(self, run: Run, state: AdaptationState, *, batch: Transitions | None, key: PRNGKeyArray) -> Run:
         """With T̂ tuned to the instance; with a batch, the family's model updated from it and the new episodes."""

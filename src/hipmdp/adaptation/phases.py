@@ -110,7 +110,8 @@ def imagine(
 
     learner = learn_in_imagination(
         config.dqn,
-        *imagined,
+        imagined.environment,
+        imagined.contexts,
         learner=state.policy_learner,
         episodes=state.imagined_target,
         validation_keys=validation_keys(state, validation),
@@ -142,7 +143,8 @@ def value_policy(state: AdaptationState, imagined: Imagined, validation: int, *,
     """The imagined return of the previous policy in the present model: it is given up only for a higher one."""
     if validation == 0 or not np.isneginf(float(state.policy_learner.best_return)):
         return state
-    returns = evaluate_imagined(*imagined, network=state.network, keys=validation_keys(state, validation))
+    keys = validation_keys(state, validation)
+    returns = evaluate_imagined(imagined.environment, imagined.contexts, state.network, keys)
     # As the learner stores it: what is compared later must not differ by rounding.
     value = float(np.float32(np.mean(returns)))
     learner = state.policy_learner._replace(best_return=jnp.asarray(value, jnp.float32))

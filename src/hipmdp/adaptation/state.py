@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from hipmdp.control.policy_learner import PolicyLearner
 from hipmdp.control.q_network import QNetwork
+from hipmdp.control.rounds import RoundsLearner
 from hipmdp.data.transitions import COLUMNS, Transitions
 from hipmdp.dynamics.belief import Belief, Filter
 from hipmdp.dynamics.model import Dynamics
@@ -37,8 +38,8 @@ class AdaptationState:
     """What the method learned from the batch; never on disk."""
     instance_data: Transitions
     """𝒟_b: the real episodes so far."""
-    learner: PolicyLearner | None = None
-    """The DQN and its best policy; None where nothing is learned."""
+    learner: PolicyLearner | RoundsLearner | None = None
+    """What learns in imagination and its best policy; None where nothing is learned."""
     dynamics: Dynamics | None = None
     """T̂, tuned to the instance so far."""
     latent: Float[Array, " latent"] | None = None
@@ -77,14 +78,15 @@ class AdaptationState:
 
     @property
     def policy_learner(self) -> PolicyLearner:
-        """The DQN and its best policy, of a method that learns."""
-        assert self.learner is not None
+        """The DQN and its best policy, of a method that has one."""
+        assert isinstance(self.learner, PolicyLearner)
         return self.learner
 
     @property
     def network(self) -> QNetwork:
-        """The best policy of the present DQN."""
-        return self.policy_learner.best
+        """The best policy of the present learner."""
+        assert self.learner is not None
+        return self.learner.best
 
     def noted(self, **info: Any) -> "AdaptationState":
         """The same with more in its record."""

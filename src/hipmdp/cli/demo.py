@@ -31,7 +31,7 @@ SMALL = Variant(
     "demo",
     collection=(("hidden", (128, 128)),),
     dynamics=(("rounds", 6_000),),
-    adaptation=(("imagined_episodes", 400), ("retunings", 0)),
+    adaptation=(("imagined_steps", 200_000), ("retunings", 0)),
     amortise=(("steps", 1_000_000),),
 )
 """What the demo leaves out to be done in minutes."""

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from hipmdp._optimise import apply_optimizer
-from hipmdp.control.exploration import Held, draw_exploration, epsilon, explore, nothing_held
+from hipmdp.control.exploration import Events, Held, draw_exploration, epsilon, explore, no_events, nothing_held
 from hipmdp.control.q_network import QNetwork, copy_network
 from hipmdp.control.reward_unit import RewardUnit, known_unit, unknown_unit
 from hipmdp.control.target import double_q_target, td_error
@@ -47,6 +47,8 @@ class DQNState(NamedTuple):
     """Episodes started so far."""
     unit: RewardUnit
     """What rewards are divided by, where the settings do not say."""
+    events: Events
+    """Whether random actions are held."""
     key: PRNGKeyArray
 
 
@@ -77,7 +79,9 @@ def init(
     target = copy_network(network)
     replay = replays.init(example, capacity)
     rewards = unknown_unit() if unit is None else known_unit(unit)
-    return DQNState(network, target, optimizer, replay, lanes, jnp.zeros((), jnp.int32), rewards, key)
+    return DQNState(
+        network, target, optimizer, replay, lanes, jnp.zeros((), jnp.int32), rewards, no_events(config.lanes), key
+    )
 
 
 def act(
@@ -106,7 +110,9 @@ def act(
     longest = config.longest_run
     exploration = draw_exploration(action_key, (config.lanes,), values.shape[-1], longest)
     held = lanes.held._replace(left=jnp.where(begin, 0, lanes.held.left))
-    action, held = explore(exploration, epsilon(config, episode), greedy, held=held, longest=longest)
+    action, held = explore(
+        exploration, epsilon(config, episode), greedy, held=held, longest=longest, holds=state.events.holds
+    )
     outcome = _over_lanes(environment.step, jax.random.split(step_key, config.lanes), before, action, context)
     time = time + 1
     truncated = ~outcome.terminated & ((time >= environment.horizon) | outcome.cut)
@@ -118,7 +124,8 @@ def act(
         active,
     )
     lanes = Lanes(outcome.state, time, episode, active & ~outcome.terminated & ~truncated, held)
-    return state._replace(lanes=lanes, started=started, key=key), rows
+    events = state.events.observe(outcome.reward, outcome.terminated, truncated, active)
+    return state._replace(lanes=lanes, started=started, events=events, key=key), rows
 
 
 def _over_lanes(function: Any, *arguments: Any) -> Any:

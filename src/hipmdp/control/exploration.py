@@ -1,8 +1,9 @@
 """ε-greedy exploration: the only place where random and greedy actions are mixed.
 
-A random action may be held for n steps, P(n) ∝ 1/n up to a longest run (after ε z-greedy, Dabney et al. 2021): where
+A random action may be held for n steps, P(n) ∝ 1/n² up to a longest run (ε z-greedy, Dabney et al. 2021): where
 something happens only if one goes on for a while, single random steps never show it. ε stays the share of random steps:
-with E the mean of n, a run begins with probability ε / (ε + (1 − ε) E).
+with E the mean of n, a run begins with probability ε / (ε + (1 − ε) E). Where most episodes are eventful anyway, random
+actions are single: runs lead to the edges of what can be reached, and a batch has too little of everything else.
 """
 
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from hipmdp.settings.dqn import DDQNConfig
 
@@ -33,6 +34,46 @@ class Held(NamedTuple):
     left: Int[Array, "..."]
 
 
+EVENTFUL, MEMORY = 0.5, 10
+"""Random actions are held while a smaller share of the recent episodes was eventful; how many those are."""
+
+
+class Events(NamedTuple):
+    """Whether something happens: an episode is eventful if its reward varies or it terminates."""
+
+    first: Float[Array, " lanes"]
+    """The reward of the first step of the episode under way; NaN before it."""
+    eventful: Bool[Array, " lanes"]
+    """Whether that episode is eventful so far."""
+    share: Float[Array, ""]
+    """How many of the recent episodes were eventful, as a share."""
+
+    @property
+    def holds(self) -> Bool[Array, ""]:
+        """Whether random actions are held now."""
+        return self.share < EVENTFUL
+
+    def observe(
+        self,
+        reward: Float[Array, " lanes"],
+        terminated: Bool[Array, " lanes"],
+        truncated: Bool[Array, " lanes"],
+        valid: Bool[Array, " lanes"],
+    ) -> "Events":
+        """With one more step of every lane that is valid."""
+        first = jnp.where(jnp.isnan(self.first) & valid, reward, self.first)
+        eventful = self.eventful | (valid & (terminated | (reward != first)))
+        over = valid & (terminated | truncated)
+        lanes = max(MEMORY, reward.shape[0])
+        share = self.share + jnp.sum(jnp.where(over, eventful.astype(jnp.float32) - self.share, 0)) / lanes
+        return Events(jnp.where(over, jnp.nan, first), eventful & ~over, share)
+
+
+def no_events(lanes: int) -> Events:
+    """Before the first step; that episodes are not eventful has to be seen."""
+    return Events(jnp.full(lanes, jnp.nan, jnp.float32), jnp.zeros(lanes, bool), jnp.ones((), jnp.float32))
+
+
 def nothing_held(shape: tuple[int, ...]) -> Held:
     """No action is held."""
     # Arrays of their own: they are donated.
@@ -41,7 +82,7 @@ def nothing_held(shape: tuple[int, ...]) -> Held:
 
 def _lengths(longest: int) -> np.ndarray:
     """P(n) of n = 1 to `longest`."""
-    weights = 1 / np.arange(1, longest + 1, dtype=np.float64)
+    weights = np.arange(1, longest + 1, dtype=np.float64) ** -2
     return weights / weights.sum()
 
 
@@ -58,9 +99,9 @@ def draw_exploration(key: PRNGKeyArray, shape: tuple[int, ...], actions: int, lo
     return Exploration(jax.random.uniform(chance_key, shape), action, length)
 
 
-def begin_chance(epsilon: Float[Array, "..."], longest: int) -> Float[Array, "..."]:
+def begin_chance(epsilon: Float[Array, "..."], longest: int, holds: Bool[Array, ""]) -> Float[Array, "..."]:
     """The probability that a run of random actions begins where none is held."""
-    mean = float(_lengths(longest) @ np.arange(1, longest + 1))
+    mean = jnp.where(holds, float(_lengths(longest) @ np.arange(1, longest + 1)), 1.0)
     return epsilon / (epsilon + (1 - epsilon) * mean)
 
 
@@ -72,13 +113,19 @@ def epsilon_greedy(
 
 
 def explore(
-    exploration: Exploration, epsilon: Float[Array, "..."], greedy: Int[Array, "..."], *, held: Held, longest: int
+    exploration: Exploration,
+    epsilon: Float[Array, "..."],
+    greedy: Int[Array, "..."],
+    *,
+    held: Held,
+    longest: int,
+    holds: Bool[Array, ""],
 ) -> tuple[Int[Array, "..."], Held]:
-    """The action that is held; otherwise the greedy one, or a random one that is held from now on."""
+    """The action that is held; otherwise the greedy one, or a random one, which is held from now on if `holds`."""
     goes_on = held.left > 0
-    begins = ~goes_on & (exploration.chance < begin_chance(epsilon, longest))
+    begins = ~goes_on & (exploration.chance < begin_chance(epsilon, longest, holds))
     action = jnp.where(goes_on, held.action, jnp.where(begins, exploration.action, greedy))
-    left = jnp.where(goes_on, held.left - 1, jnp.where(begins, exploration.length - 1, 0))
+    left = jnp.where(goes_on, held.left - 1, jnp.where(begins & holds, exploration.length - 1, 0))
     return action, Held(action, left)
 
 

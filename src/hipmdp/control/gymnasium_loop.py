@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 
 from hipmdp.control import dqn
 from hipmdp.control.dqn import DQNState, Lanes
-from hipmdp.control.exploration import Exploration, Held, begin_chance, draw_exploration, epsilon
+from hipmdp.control.exploration import Events, Exploration, Held, begin_chance, draw_exploration, epsilon
 from hipmdp.control.q_network import QNetwork
 from hipmdp.data.experience import LoggedSteps
 from hipmdp.families.gymnasium.family import GymnasiumFamily, lane_values
@@ -62,6 +62,7 @@ class _SteppedLanes:
         self.started = int(state.started)
         self.environments: list[CheckedEnvironment | None] = [None] * config.lanes
         self.chance = [0.0] * config.lanes
+        self.events, self.holds = state.events, bool(state.events.holds)
 
     def tick(self, online: QNetwork, draws: Draws, limit: int) -> LoggedSteps:
         """Take N_π ε-greedy steps in every lane, one lane after the other."""
@@ -73,6 +74,10 @@ class _SteppedLanes:
                     self._begin(lane, int(draws.seed[step, lane]))
                 if self.active[lane]:
                     self._step(rows, step * lanes + lane, lane, online, draws, step)
+        self.events = _observed(
+            self.events, jax.tree.map(lambda leaf: leaf.reshape(steps, lanes, *leaf.shape[1:]), rows)
+        )
+        self.holds = bool(self.events.holds)
         return rows
 
     def _begin(self, lane: int, seed: int) -> None:
@@ -81,7 +86,8 @@ class _SteppedLanes:
         self.environments[lane], self.states[lane] = environment, environment.reset(seed)
         self.time[lane], self.episode[lane], self.active[lane] = 0, episode, True
         share = epsilon(self.config, jnp.asarray(episode, jnp.int32))
-        self.chance[lane], self.left[lane] = float(begin_chance(share, self.config.longest_run)), 0
+        self.chance[lane] = float(begin_chance(share, self.config.longest_run, jnp.asarray(self.holds)))
+        self.left[lane] = 0
         self.started += 1
 
     def _step(self, rows: LoggedSteps, row: int, lane: int, online: QNetwork, draws: Draws, step: int) -> None:
@@ -91,10 +97,8 @@ class _SteppedLanes:
         if self.left[lane] > 0:
             self.left[lane] -= 1
         elif draws.exploration.chance[step, lane] < self.chance[lane]:
-            self.held[lane], self.left[lane] = (
-                draws.exploration.action[step, lane],
-                draws.exploration.length[step, lane] - 1,
-            )
+            self.held[lane] = draws.exploration.action[step, lane]
+            self.left[lane] = draws.exploration.length[step, lane] - 1 if self.holds else 0
         else:
             self.held[lane] = _greedy(online, self.states[lane])
         action = int(self.held[lane])
@@ -114,7 +118,7 @@ class _SteppedLanes:
         held = Held(jnp.asarray(self.held), jnp.asarray(self.left))
         states, time, episode, active = (jnp.asarray(a) for a in (self.states, self.time, self.episode, self.active))
         lanes = Lanes(states, time, episode, active, held)
-        return state._replace(lanes=lanes, started=jnp.asarray(self.started, jnp.int32))
+        return state._replace(lanes=lanes, started=jnp.asarray(self.started, jnp.int32), events=self.events)
 
 
 def _empty_rows(count: int, size: int) -> Any:
@@ -123,6 +127,17 @@ def _empty_rows(count: int, size: int) -> Any:
     reward, number, flag = (np.zeros(count, kind) for kind in (np.float32, np.int32, bool))
     shared: Any = LoggedSteps(Transition(state, number, reward, state, flag), flag, number, number, flag)  # type: ignore[arg-type]
     return jax.tree.map(np.copy, shared)
+
+
+@jax.jit
+def _observed(events: Events, rows: LoggedSteps) -> Events:
+    """After the steps of a tick: rows have axes of steps and lanes."""
+
+    def one(events: Events, row: LoggedSteps) -> tuple[Events, None]:
+        steps = row.transition
+        return events.observe(steps.reward, steps.terminated, row.truncated, row.valid), None
+
+    return jax.lax.scan(one, events, rows)[0]
 
 
 @jax.jit

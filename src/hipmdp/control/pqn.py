@@ -8,6 +8,8 @@ An *iteration* is `steps_per_phase` ε-greedy steps of every lane, and then some
 Where an episode terminates nothing follows r_t; where it is cut, or time is up, or the phase ends, λ is 0. Layer
 normalisation keeps the regression stable. Imagination is a simulator in which steps cost next to nothing: large
 batches of fresh steps learn faster there than small ones from a replay.
+
+ε and the learning rate fall over a *round* of iterations; a further round begins again with less exploration.
 """
 
 from typing import Any, NamedTuple
@@ -19,15 +21,17 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from hipmdp._optimise import apply_optimizer
-from hipmdp.control.exploration import Held, draw_exploration, explore, nothing_held
-from hipmdp.control.q_network import QNetwork
-from hipmdp.control.reward_unit import RewardUnit, unknown_unit
+from hipmdp.control.exploration import Events, Held, draw_exploration, explore, no_events, nothing_held
+from hipmdp.control.q_network import QNetwork, scaled_values
+from hipmdp.control.reward_unit import RewardUnit, known_unit, unknown_unit
 from hipmdp.control.target import squash, unsquash
-from hipmdp.families.rollout import AbstractEnvironment
+from hipmdp.families.rollout import AbstractEnvironment, Members
 from hipmdp.settings.pqn import PQNConfig
 
 LAST_RATE = 0.01
 """Share of the learning rate that is left at the end."""
+FIRST_VALUES = 0.01
+"""How much smaller than He's the last layer's weights of an untrained network are: its values are near zero (PQN)."""
 
 
 class PQNState(NamedTuple):
@@ -42,7 +46,11 @@ class PQNState(NamedTuple):
     """The random action of each lane that is held."""
     unit: RewardUnit
     """What rewards are divided by."""
+    events: Events
+    """Whether random actions are held."""
     iteration: Int[Array, ""]
+    episodes: Int[Array, ""]
+    """Episodes that have ended."""
     key: PRNGKeyArray
 
 
@@ -55,14 +63,6 @@ class Steps(NamedTuple):
     next_state: Float[Array, "*steps state"]
     terminated: Bool[Array, "*steps"]
     truncated: Bool[Array, "*steps"]
-
-
-class Members(NamedTuple):
-    """Whom the lanes run: contexts with a leading axis of groups, and where `axes` is 0 a second one of members."""
-
-    contexts: Any
-    axes: Any
-    """Like `contexts`: 0, or None for what the members of a group share."""
 
 
 def _over_lanes(config: PQNConfig, function: Any, members: Members, *arguments: Any) -> Any:
@@ -78,30 +78,39 @@ def _optimizer(config: PQNConfig, iterations: Int[Array, ""] | int) -> optax.Gra
     updates = config.epochs * config.minibatches * iterations
 
     def rate(count: Int[Array, ""]) -> Float[Array, ""]:
-        share = jnp.minimum(count / updates, 1)
+        share = (count % updates) / updates
         return jnp.asarray(config.learning_rate * (1 - (1 - LAST_RATE) * share))
 
     return optax.chain(optax.clip_by_global_norm(config.max_gradient_norm), optax.radam(rate))
 
 
+def new_state(
+    config: PQNConfig, network: QNetwork, state_size: int, *, key: PRNGKeyArray, unit: float | None = None
+) -> PQNState:
+    """A learner whose network gives c h(Q) (in `unit`s, where they are known) and whose lanes have not begun."""
+    optimizer = _optimizer(config, 1).init(eqx.filter(network, eqx.is_inexact_array))
+    return PQNState(
+        network,
+        optimizer,
+        state=jnp.zeros((config.lanes, state_size), jnp.float32),
+        time=jnp.zeros((config.lanes,), jnp.int32),
+        held=nothing_held((config.lanes,)),
+        unit=unknown_unit() if unit is None else known_unit(unit),
+        events=no_events(config.lanes),
+        iteration=jnp.zeros((), jnp.int32),
+        episodes=jnp.zeros((), jnp.int32),
+        key=jnp.copy(key),
+    )
+
+
 @eqx.filter_jit
-def _init(
-    config: PQNConfig, environment: AbstractEnvironment, members: Members, network: QNetwork, key: PRNGKeyArray
-) -> Any:
-    reset_key, time_key, key = jax.random.split(key, 3)
-    state = _over_lanes(config, environment.reset, members, jax.random.split(reset_key, config.lanes))
+def begin(config: PQNConfig, environment: AbstractEnvironment, members: Members, state: PQNState) -> PQNState:
+    """The same learner with an episode under way in every lane."""
+    reset_key, time_key, key = jax.random.split(state.key, 3)
+    first = _over_lanes(config, environment.reset, members, jax.random.split(reset_key, config.lanes))
     # Lanes are at different times of their episodes from the beginning.
     time = jax.random.randint(time_key, (config.lanes,), 0, environment.horizon, jnp.int32)
-    optimizer = _optimizer(config, 1).init(eqx.filter(network, eqx.is_inexact_array))
-    held = nothing_held((config.lanes,))
-    return PQNState(network, optimizer, state, time, held, unknown_unit(), jnp.zeros((), jnp.int32), key)
-
-
-def init(
-    config: PQNConfig, environment: AbstractEnvironment, members: Members, network: QNetwork, *, key: PRNGKeyArray
-) -> PQNState:
-    """A learner that begins with `network`, whose outputs are c h(Q)."""
-    return _init(config, environment, members, network, key)
+    return state._replace(state=first, time=time, key=key)
 
 
 @eqx.filter_jit
@@ -119,7 +128,7 @@ def interact(
     greedy = jnp.argmax(values, axis=-1).astype(jnp.int32)
     longest = config.longest_run
     exploration = draw_exploration(explore_key, (config.lanes,), values.shape[-1], longest)
-    action, held = explore(exploration, epsilon, greedy, held=state.held, longest=longest)
+    action, held = explore(exploration, epsilon, greedy, held=state.held, longest=longest, holds=state.events.holds)
     outcome = _over_lanes(
         config, environment.step, members, jax.random.split(step_key, config.lanes), state.state, action
     )
@@ -130,7 +139,10 @@ def interact(
     steps = Steps(state.state, action, outcome.reward, outcome.state, outcome.terminated, truncated)
     after = jnp.where(over[:, None], fresh, outcome.state)
     held = held._replace(left=jnp.where(over, 0, held.left))
-    return state._replace(state=after, time=jnp.where(over, 0, time), held=held, key=key), steps
+    episodes = state.episodes + jnp.sum(over, dtype=jnp.int32)
+    events = state.events.observe(outcome.reward, outcome.terminated, truncated, jnp.ones_like(over))
+    time = jnp.where(over, 0, time)
+    return state._replace(state=after, time=time, held=held, episodes=episodes, events=events, key=key), steps
 
 
 def lambda_returns(
@@ -193,8 +205,15 @@ def learn(config: PQNConfig, state: PQNState, steps: Steps, optimizer: optax.Gra
     return state._replace(online=online, optimizer=optimizer_state, unit=unit, key=key)
 
 
+def exploration_rate(config: PQNConfig, iteration: Int[Array, ""], total: Int[Array, ""]) -> Float[Array, ""]:
+    """ε: it falls over a share of every round of `total` iterations."""
+    start = jnp.where(iteration < total, config.epsilon_start, min(config.epsilon_start, config.epsilon_again))
+    share = (iteration % total) / total / config.exploring_share
+    return jnp.maximum(config.epsilon_floor, start - (start - config.epsilon_floor) * share)
+
+
 Kept = tuple[PQNConfig, AbstractEnvironment, Members, Int[Array, ""], Int[Array, ""]]
-"""(config, environment, members, iterations of this call, iterations in all): the arguments that are not donated."""
+"""(config, environment, members, iterations of this call, iterations of a round): what is not donated."""
 
 
 @eqx.filter_jit(donate="all-except-first")
@@ -203,8 +222,7 @@ def _run(kept: Kept, state: PQNState) -> PQNState:
     optimizer = _optimizer(config, total)
 
     def one(_: Any, state: PQNState) -> PQNState:
-        share = state.iteration / total / config.exploring_share
-        epsilon = jnp.maximum(config.epsilon_floor, 1 - (1 - config.epsilon_floor) * share)
+        epsilon = exploration_rate(config, state.iteration, total)
 
         def step(state: PQNState, _: None) -> tuple[PQNState, Steps]:
             return interact(config, environment, members, state, epsilon)
@@ -225,14 +243,11 @@ def run_iterations(
     iterations: int,
     total: int,
 ) -> PQNState:
-    """`iterations` iterations of `total` in one jitted call. `state` is donated: use what is returned."""
+    """`iterations` iterations in one jitted call, in rounds of `total`. `state` is donated: use what is returned."""
     counts = (jnp.asarray(iterations, jnp.int32), jnp.asarray(total, jnp.int32))
     return _run((config, environment, members, *counts), state)
 
 
 def values_network(config: PQNConfig, network: QNetwork) -> QNetwork:
     """The network of h(Q), as a DQN holds it: the outputs divided by c, in arrays of its own."""
-    last = network.layers[-1]
-    scaled = jax.tree.map(lambda leaf: leaf / config.squash, last)
-    copied: QNetwork = jax.tree.map(jnp.copy, network)
-    return eqx.tree_at(lambda n: n.layers, copied, (*copied.layers[:-1], scaled))
+    return scaled_values(network, 1 / config.squash)

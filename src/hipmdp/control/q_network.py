@@ -85,6 +85,13 @@ class QNetwork(eqx.Module):
         )
 
 
+def scaled_values(network: QNetwork, factor: float) -> QNetwork:
+    """The network with all values multiplied by `factor`, in arrays of its own."""
+    copied = copy_network(network)
+    last = jax.tree.map(lambda leaf: factor * leaf, copied.layers[-1])
+    return eqx.tree_at(lambda n: n.layers, copied, (*copied.layers[:-1], last))
+
+
 def _he_layer(fan_in: int, fan_out: int, *, key: PRNGKeyArray) -> Layer:
     weight = jax.random.normal(key, (fan_out, fan_in), jnp.float32) * (2 / fan_in) ** 0.5
     return Layer(weight, jnp.zeros(fan_out, jnp.float32))

@@ -7,10 +7,21 @@ import numpy as np
 STANDARD_ERRORS = 2.0
 """By how many standard errors a policy's real returns must be better than another's to be clearly better."""
 
+RISE = 0.01
+"""Share of a return by which it must rise in a round of learning for another round to follow."""
+
 
 def is_better(value: float, best: float) -> bool:
     """In imagination and in searches: a higher mean return; a tie keeps the policy there is."""
     return value > best
+
+
+def has_risen(value: float, before: float) -> bool:
+    """Whether a return has risen by more than a hundredth of its size: otherwise learning on is not worth its time.
+
+    Before the first one there is −∞.
+    """
+    return before == -np.inf or value - before > RISE * max(abs(value), abs(before))
 
 
 def by_rank(returns: np.ndarray) -> int:

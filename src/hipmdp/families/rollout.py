@@ -58,6 +58,14 @@ class Episode(NamedTuple):
         return jnp.sum(self.valid, axis=-1)
 
 
+class Members(NamedTuple):
+    """Whom the lanes run: contexts with a leading axis of groups, and where `axes` is 0 a second one of members."""
+
+    contexts: Any
+    axes: Any
+    """Like `contexts`: 0, or None for what the members of a group share."""
+
+
 class AbstractEnvironment(eqx.Module):
     """An environment whose steps are pure functions of JAX arrays: a family, or imagination inside a learned model.
 

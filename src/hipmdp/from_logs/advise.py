@@ -12,8 +12,9 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from hipmdp._random import root_key, stream
 from hipmdp.control.policies import Greedy
-from hipmdp.control.policy_learner import PolicyLearner, learn_in_imagination, new_policy_learner
-from hipmdp.control.q_network import QNetwork
+from hipmdp.control.policy_learner import learn_in_imagination, new_policy_learner
+from hipmdp.control.q_network import QNetwork, copy_network
+from hipmdp.control.rounds import imagined_return, learn_in_rounds, new_rounds_learner
 from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.infer import tune_model
@@ -76,11 +77,12 @@ def advise(
     """Tune T̂ to the system of `transitions`, learn a policy inside it, and ask it about `state` (by default the last).
 
     `reward(state, action, next_state)` is written in JAX, and may return (reward, terminated); without it, the reward
-    that `pretrain` learned from the logs is used. `on_progress` gets imagined episodes done and in all.
+    that `pretrain` learned from the logs is used. `on_progress` gets how much of imagination is done, and how much
+    there may be.
     """
     dynamics, key = model.need_dynamics("advise"), root_key(seed)
     dynamics.check(transitions)
-    config = config or adaptation_preset("default", model.specification, model.facts)
+    config = config or adaptation_preset("default", model.specification)
     now, specification = (
         np.asarray(transitions.next_state[-1] if state is None else state, np.float64),
         model.specification,
@@ -104,7 +106,9 @@ def advise(
     config = replace(config, dqn=replace(config.dqn, reward_scale=None, squash=SQUASH))
     _check_finite(rewards, transitions, latent, stream(key, "logs/reward"))
     learning = imagined(config, config.latent_temperature, "logs/contexts")
-    network = _learned(model, config, learning, key=key, on_progress=on_progress)
+    policy = model.latent_policy if reward is None else None
+    known = None if policy is None else copy_network(policy.at(latent if model.has_latent else jnp.zeros_like(latent)))
+    network = _learned(model, config, learning, known, key=key, on_progress=on_progress)
     # The policy may bear more doubt about w_b than there is; its value is asked of what the data allow.
     futures = imagined(replace(config, weight_draws=FUTURES, mean_weights=False), 1.0, "logs/futures")
     keys = jax.random.split(stream(key, "logs/futures", 1), FUTURES)
@@ -145,25 +149,44 @@ def _learned(
     model: Model,
     config: AdaptationConfig,
     imagined: Imagined,
+    known: QNetwork | None,
     *,
     key: PRNGKeyArray,
     on_progress: Callable[[int, int], None],
 ) -> QNetwork:
-    total = config.imagined_episodes
-    network = model.new_network(config.dqn, stream(key, "logs/network"))
-    capacity = (total + config.dqn.lanes) * model.specification.horizon
-    learner = new_policy_learner(network, config.dqn, capacity, stream(key, "logs/dqn"))
-
-    def on_chunk(learner: PolicyLearner) -> None:
-        on_progress(min(int(learner.dqn.started), total), total)
-
+    """The best policy that is learned in imagination, or `known`, the family's, where nothing better is found."""
+    keys = jax.random.split(stream(key, "logs/validation"), config.validation_episodes)
+    environment, contexts, members = imagined
+    dqn_key, network_key = stream(key, "logs/dqn"), stream(key, "logs/network")
+    if config.pqn is not None:
+        assert members is not None
+        steps, total = config.pqn.steps, config.imagined_rounds * config.iterations * config.pqn.steps
+        learner = new_rounds_learner(model.new_network(config.pqn, network_key), config.pqn, dqn_key)
+        if known is not None:
+            learner = new_rounds_learner(known, config.pqn, dqn_key, unit=model.policy_unit)
+            value = imagined_return(environment, contexts, known, keys)
+            learner = learner._replace(best_return=value, own_return=value, before=value)
+        return learn_in_rounds(
+            config.pqn,
+            environment,
+            contexts,
+            members,
+            learner,
+            iterations=config.iterations,
+            rounds=config.imagined_rounds,
+            keys=keys,
+            on_chunk=lambda learner: on_progress(int(learner.pqn.iteration) * steps, total),
+        ).best
+    episodes = config.imagined_episodes
+    capacity = (episodes + config.dqn.lanes) * model.specification.horizon
     return learn_in_imagination(
         config.dqn,
-        *imagined,
-        learner=learner,
-        episodes=total,
-        validation_keys=jax.random.split(stream(key, "logs/validation"), config.validation_episodes),
-        on_chunk=on_chunk,
+        environment,
+        contexts,
+        learner=new_policy_learner(model.new_network(config.dqn, network_key), config.dqn, capacity, dqn_key),
+        episodes=episodes,
+        validation_keys=keys,
+        on_chunk=lambda learner: on_progress(min(int(learner.dqn.started), episodes), episodes),
     ).best
 
 
@@ -183,7 +206,7 @@ def _returns(
     imagined: Imagined, network: QNetwork, keys: Key[Array, " futures"], discount: float
 ) -> Float[Array, "futures actions"]:
     """Discounted imagined returns of each first action and the greedy policy after it, a context per future."""
-    environment, contexts = imagined
+    environment, contexts = imagined.environment, imagined.contexts
     factors = discount ** jnp.arange(environment.horizon, dtype=jnp.float32)
 
     def one(key: PRNGKeyArray, context: Any, first: Int[Array, ""]) -> Float[Array, ""]:

@@ -17,8 +17,8 @@ from hipmdp.dynamics.belief import follow, new_filter
 from hipmdp.dynamics.infer import latent_covariance
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.families.protocol import BaseFamily, Theta
-from hipmdp.families.rollout import AbstractEnvironment
-from hipmdp.imagination.contexts import Deviations, instance_contexts
+from hipmdp.families.rollout import AbstractEnvironment, Members
+from hipmdp.imagination.contexts import LATENTS_APART, Deviations, instance_contexts, instance_members
 from hipmdp.imagination.environment import ConditionedImagination, Imagination, Limits, MeanImagination
 from hipmdp.imagination.reward import AbstractReward
 from hipmdp.settings.adaptation import AdaptationConfig
@@ -34,6 +34,9 @@ class Imagined(NamedTuple):
 
     environment: AbstractEnvironment
     contexts: Any
+    """A pool: one for each imagined episode in turn."""
+    members: Members | None = None
+    """Whom the lanes of a PQN run, where there is one."""
 
 
 class Surroundings(NamedTuple):
@@ -57,10 +60,14 @@ class Surroundings(NamedTuple):
         )
 
 
-def imagine_environment(family: BaseFamily, theta: Theta) -> Imagined:
+def imagine_environment(family: BaseFamily, theta: Theta, config: AdaptationConfig) -> Imagined:
     """No imagination: the true environment of the instance (diagnosis)."""
     simulator = family.simulator('imagine_in="environment"')
-    return Imagined(simulator, jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], theta))
+    members = None
+    if (pqn := config.pqn) is not None:
+        groups = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (pqn.groups, *jnp.shape(leaf))), theta)
+        members = Members(groups, jax.tree.map(lambda leaf: None, theta))
+    return Imagined(simulator, jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], theta), members)
 
 
 def imagine_instance(
@@ -77,7 +84,14 @@ def imagine_instance(
     contexts = instance_contexts(
         dynamics, latent, key=key, draws=config.weight_draws, mean=config.mean_weights, deviations=deviations
     )
-    return Imagined(_environment(dynamics, around.extended(data)), contexts)
+    members = None
+    if config.pqn is not None:
+        groups, each = config.pqn.groups, config.pqn.members
+        drawn = instance_members(
+            dynamics, latent, key=jax.random.fold_in(key, 1), groups=groups, members=each, deviations=deviations
+        )
+        members = Members(drawn, LATENTS_APART)
+    return Imagined(_environment(dynamics, around.extended(data)), contexts, members)
 
 
 def doubt(

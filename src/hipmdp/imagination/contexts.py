@@ -55,6 +55,28 @@ def instance_contexts(
     return Context(weights, latents)
 
 
+LATENTS_APART: Context = Context(None, 0)  # type: ignore[arg-type]
+"""Axes within a group whose members differ by w_b alone."""
+
+
+def instance_members(
+    dynamics: Dynamics,
+    latent: Float[Array, " latent"],
+    *,
+    key: PRNGKeyArray,
+    groups: int,
+    members: int,
+    deviations: Deviations | None = None,
+) -> Context:
+    """One instance as `instance_contexts` has it: a leading axis of groups with a weight draw each, then of members."""
+    weight_key, latent_key = jax.random.split(key)
+    weights = dynamics.draw_weights(weight_key, groups)
+    latents = jnp.broadcast_to(latent, (groups * members, *latent.shape))
+    if deviations is not None:
+        latents = latents + deviations(latent_key, groups * members)
+    return Context(weights[:, None], latents.reshape(groups, members, -1))
+
+
 def training_contexts(dynamics: Dynamics, *, key: PRNGKeyArray, each: int) -> Context:
     """The training instances themselves, each with `each` weight draws."""
     latents = jnp.repeat(dynamics.latents, each, axis=0)

@@ -21,15 +21,15 @@ from hipmdp._random import root_key, stream
 from hipmdp.control import pqn
 from hipmdp.control.policies import Greedy, Lookahead
 from hipmdp.control.policy_learner import evaluate_imagined
-from hipmdp.control.pqn import Members
-from hipmdp.control.q_network import QNetwork, copy_network
+from hipmdp.control.pqn import FIRST_VALUES
+from hipmdp.control.q_network import QNetwork, copy_network, scaled_values
 from hipmdp.control.selection import by_scaled_mean
 from hipmdp.data.transitions import Transitions
 from hipmdp.data.work import Work, batch_digest
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.families import FAMILIES, make
 from hipmdp.families.protocol import BaseFamily
-from hipmdp.families.rollout import rollout
+from hipmdp.families.rollout import Members, rollout
 from hipmdp.imagination.build import Surroundings, conditioned_environment, mean_environment, starts_of_batch
 from hipmdp.imagination.contexts import SHARED_WEIGHTS, ConditionedContext, sampled_contexts, training_contexts
 from hipmdp.imagination.environment import ConditionedImagination
@@ -41,8 +41,6 @@ from hipmdp.settings.amortise import AmortiseConfig
 
 CHUNK_ITERATIONS = 8
 """Update phases between two chunk edges: about a second."""
-FIRST_VALUES = 0.01
-"""How much smaller than He's the last layer's weights are at first (PQN)."""
 
 
 def amortise(
@@ -61,7 +59,7 @@ def amortise(
     With `out` (a directory) checkpoints and, at the end, model.hipmdp are kept there, and the same call goes on where
     it was stopped, to the same bits.
     """
-    settings = config or recipe.amortise(model.specification, model.facts)
+    settings = config or recipe.amortise(model.specification)
     description = {
         "model": model_digest(model),
         "batch": batch_digest(batch),
@@ -112,7 +110,8 @@ def learn_latent_policy(
     def members(pool: int) -> Members:
         return Members(sampled_contexts(dynamics, config, key=stream(key, "amortise/contexts", pool)), SHARED_WEIGHTS)
 
-    state = pqn.init(config.pqn, environment, members(0), network, key=stream(key, "amortise/pqn"))
+    state = pqn.new_state(config.pqn, network, network.centre.shape[0], key=stream(key, "amortise/pqn"))
+    state = pqn.begin(config.pqn, environment, members(0), state)
     validation = training_contexts(
         dynamics, key=stream(key, "amortise/validation_contexts"), each=config.validation_draws
     )
@@ -198,6 +197,4 @@ def _new_network(model: Model, dynamics: Dynamics, config: AmortiseConfig, key: 
     scale = jnp.concatenate([jnp.asarray(model.scale, jnp.float32), jnp.sqrt(prior.variance)])
     actions = model.specification.action_count
     network = QNetwork(centre, scale, actions, config.pqn.hidden, normalised=True, key=key)
-    # The first values are near zero, whatever the size of the layers.
-    last = jax.tree.map(lambda leaf: FIRST_VALUES * leaf, network.layers[-1])
-    return eqx.tree_at(lambda n: n.layers, network, (*network.layers[:-1], last))
+    return scaled_values(network, FIRST_VALUES)

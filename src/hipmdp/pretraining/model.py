@@ -26,7 +26,7 @@ from hipmdp.families.specification import Specification
 from hipmdp.pretraining.header import Header, read_header
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import LatentRole
-from hipmdp.settings.recipe import Facts, unknown_facts
+from hipmdp.settings.pqn import PQNConfig
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,13 @@ class Model:
     metadata: dict[str, Any] = field(default_factory=dict)
     """Where it comes from: counts of the data, the columns of logs, versions."""
 
-    def new_network(self, config: DDQNConfig, key: PRNGKeyArray) -> QNetwork:
+    def new_network(self, config: DDQNConfig | PQNConfig, key: PRNGKeyArray) -> QNetwork:
         """An untrained Q-network that standardises as the batch says."""
         centre = jnp.asarray(self.specification.from_origin(self.centre))
         scale = jnp.asarray(self.scale, jnp.float32)
         actions = self.specification.action_count
-        return QNetwork(centre, scale, actions, config.hidden, normalised=config.normalised, key=key)
+        normalised = isinstance(config, PQNConfig) or config.normalised
+        return QNetwork(centre, scale, actions, config.hidden, normalised=normalised, key=key)
 
     @property
     def expected_error(self) -> float:
@@ -81,13 +82,6 @@ class Model:
         """What rewards were divided by when Q(s, w) was learned; None where there is none."""
         unit = self.metadata.get("policy_unit")
         return None if unit is None else float(unit)
-
-    @property
-    def facts(self) -> Facts:
-        """What the rules of the recipe read of the batch."""
-        data, unknown = self.metadata, unknown_facts(self.specification)
-        length = data["transitions"] / max(1, data["episodes"]) if "transitions" in data else unknown.mean_length
-        return Facts(instances=int(data.get("instances", 0)), mean_length=float(length))
 
     @property
     def has_latent(self) -> bool:

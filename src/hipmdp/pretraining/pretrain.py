@@ -31,7 +31,6 @@ from hipmdp.settings import recipe
 from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dynamics import DynamicsConfig, LatentRole
 from hipmdp.settings.presets import dynamics_preset
-from hipmdp.settings.recipe import Facts
 
 ROLES: dict[str, LatentRole] = {
     "embedded": LatentRole.EMBEDDED,
@@ -142,7 +141,7 @@ def prepare_model(
     model = standardised_model(batch, method, key=key, metadata={"preset": preset})
     if method not in ROLES:
         return model
-    config = replace(config or dynamics_preset(preset, batch.specification, model.facts), role=ROLES[method])
+    config = replace(config or dynamics_preset(preset, batch.specification, len(batch.instances)), role=ROLES[method])
     if method == "scratch":
         untrained = new_dynamics(
             config, batch.specification, scaling_of(batch), 0, key=stream(key, "pretrain/dynamics")
@@ -182,17 +181,12 @@ def _policy_settings(
         return policy
     if not required and (not policy or preset == "paper"):
         return None
-    return recipe.amortise(model.specification, model.facts)
+    return recipe.amortise(model.specification)
 
 
 def is_reward_constant(batch: Transitions) -> bool:
     """Whether the batch has rewards that never vary, and no episode that terminates."""
     return batch.specification.rewarded and float(np.ptp(batch.reward)) == 0 and not batch.terminated.any()
-
-
-def batch_facts(batch: Transitions) -> Facts:
-    """What the rules of the recipe read of a batch."""
-    return Facts(instances=len(batch.instances), mean_length=len(batch) / max(1, batch.episode_count))
 
 
 def standardised_model(batch: Transitions, method: str, *, key: PRNGKeyArray, metadata: dict[str, object]) -> Model:

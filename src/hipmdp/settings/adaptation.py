@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from hipmdp.settings.dqn import DDQNConfig
+from hipmdp.settings.pqn import PQNConfig
 
 FIRST_EPISODES = 10
 """Episodes of the paper's comparison, in which T̂ is tuned whenever it is inaccurate."""
@@ -13,9 +14,18 @@ class AdaptationConfig:
     """What happens after each real episode."""
 
     dqn: DDQNConfig = field(default_factory=DDQNConfig)
-    """The Double DQN inside imagination."""
+    """The Double DQN inside imagination (paper)."""
     imagined_episodes: int = 500
-    """N_f: imagined episodes after each tuning of T̂ (paper; released code: 1,000 on grid)."""
+    """N_f: imagined episodes of the DQN after each tuning of T̂ (paper; released code: 1,000 on grid)."""
+    pqn: PQNConfig | None = None
+    """The learner inside imagination that takes the place of the DQN: it learns in rounds, as long as the imagined
+    return rises."""
+    imagined_steps: int = 500_000
+    """Imagined steps of a round of the PQN, all lanes together."""
+    imagined_rounds: int = 3
+    """Rounds after each tuning, at most."""
+    seconds: float | None = None
+    """Time after which no further round begins; None: the rounds alone decide, to the same bits on every machine."""
     weight_draws: int = 16
     """Weight draws of a pool, one per imagined episode in turn (released code: the mean over 50)."""
     mean_weights: bool = False
@@ -58,3 +68,8 @@ class AdaptationConfig:
     information_weight: float = 0.1
     """`amortised`: weight of the information that an action is expected to give about w_b (nats) against its value, in
     units of the spread of values over the actions."""
+
+    @property
+    def iterations(self) -> int:
+        """Update phases of a round of the PQN."""
+        return max(1, round(self.imagined_steps / self.pqn.steps)) if self.pqn is not None else 0

@@ -25,10 +25,14 @@ class PQNConfig:
     """Mini-batches per epoch."""
     trace_decay: float = 0.65
     """λ of Q(λ) (PQN)."""
+    epsilon_start: float = 1.0
+    """ε at the beginning."""
+    epsilon_again: float = 0.2
+    """ε at the beginning of every further round, at most: there is a policy already."""
     epsilon_floor: float = 0.02
-    """ε at the end."""
+    """ε at the end of a round."""
     exploring_share: float = 0.5
-    """Share of the steps over which ε falls from 1 to its floor, linearly."""
+    """Share of a round over which ε falls to its floor, linearly."""
     longest_run: int = 1
     """Steps for which a random action is held, at most (`DDQNConfig.longest_run`)."""
     discount: float = 0.99

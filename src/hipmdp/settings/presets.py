@@ -7,7 +7,6 @@ from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import DynamicsConfig
 from hipmdp.settings.paper import paper_preset
-from hipmdp.settings.recipe import Facts, unknown_facts
 
 PRESETS = ("default", "paper")
 
@@ -21,16 +20,14 @@ def dqn_preset(name: str, specification: Specification, episodes: int) -> DDQNCo
     return paper_preset(specification).dqn if _is_paper(name) else recipe.real_dqn(specification, episodes)
 
 
-def dynamics_preset(name: str, specification: Specification, facts: Facts) -> DynamicsConfig:
-    """The model and its fits."""
-    return paper_preset(specification).dynamics if _is_paper(name) else recipe.dynamics(facts)
+def dynamics_preset(name: str, specification: Specification, instances: int) -> DynamicsConfig:
+    """The model of so many training instances, and its fits."""
+    return paper_preset(specification).dynamics if _is_paper(name) else recipe.dynamics(instances)
 
 
-def adaptation_preset(
-    name: str, specification: Specification, facts: Facts | None = None, *, refined: bool = False
-) -> AdaptationConfig:
+def adaptation_preset(name: str, specification: Specification, *, refined: bool = False) -> AdaptationConfig:
     """Algorithm 1; `refined` goes on from a policy, with little exploration."""
     if not _is_paper(name):
-        return recipe.adaptation(specification, facts or unknown_facts(specification), refined=refined)
+        return recipe.adaptation(specification, refined=refined)
     config = paper_preset(specification).adaptation
     return recipe.with_little_exploration(config) if refined else config

@@ -1,17 +1,18 @@
 """One recipe for every family: one set of values, and rules for what has to differ.
 
-A rule reads the specification, the batch or the run, never the family's name. `Facts` is what the rules read of a
-batch; `pretrain` keeps them with the model, so that everything that follows decides alike.
+A rule reads the specification, the batch or the run, never the family's name.
 
 - What rewards are divided by: the size of a typical one among the first (`hipmdp.control.reward_unit`).
 - Values over many decades: h(Q) = sign(Q) log(1 + c |Q|) / c is learned, with c = 0.01: nearly
   linear well below a hundred rewards, logarithmic well above.
 - How fast ε falls: to its floor within the same share of the episodes, however many there are.
-- How long a random action is held: for a quarter of an episode at most, as often for 1 to 3 steps as for 4 to 12.
+- How long a random action is held: one step; where fewer than half of the episodes are eventful (their
+  reward varies or they terminate), for n steps with P(n) ∝ 1/n², a quarter of an episode at most.
 - The latent's size: n instances differ in at most n − 1 directions; at most twelve. The prior of new instances is the
   spread of the known latents: a direction that is not used stays at zero.
-- Imagined episodes: as many as make about 100,000 steps, by the mean length of the batch's episodes, but never more
-  than a million.
+- How long a policy is learned in imagination: in rounds of `IMAGINED_STEPS` steps, as long as the last quarter of a
+  round still raised the imagined return by more than a hundredth; `MOST_ROUNDS` at most. Steps are counted, not
+  episodes: they take the time.
 - How unsure w_b is in imagination: as unsure as the belief is after the real episodes.
 - The first episode: Q(s, w), learned once in imagination over members around the known ones, under the belief.
 - How far Q(s, w) looks ahead: as many steps as leave at most `MOST_BRANCHES` branches, two at most.
@@ -19,7 +20,7 @@ batch; `pretrain` keeps them with the model, so that everything that follows dec
 - Training episodes of a study: about `TRAINING_EPISODES` in all, 150 to 500 on each instance.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hipmdp.families.specification import Specification
 from hipmdp.settings.adaptation import AdaptationConfig
@@ -33,15 +34,13 @@ from hipmdp.settings.pqn import PQNConfig
 SQUASH = 0.01
 """c: values well below a hundred typical rewards stay nearly as they are, larger ones become their logarithm."""
 POLICY_UNITS = (256, 256)
-"""Layers of Q(s, w), and of the DQNs in imagination that go on from it."""
+"""Layers of Q(s, w), and of the networks in imagination that go on from it."""
 LANES = 10
-"""Imagined episodes side by side; the ratio of updates to steps stays the same."""
-IMAGINED_STEPS = 100_000
-"""Imagined steps after a tuning."""
-MOST_STEPS = 1_000_000
-"""Steps that the replay has room for: imagined episodes may last longer than those of the batch."""
-EPISODE_STEPS = (125, 250, 500, 1000, 2000, 4000)
-"""Numbers of imagined episodes: few different ones, as each is compiled for itself."""
+"""Episodes side by side in searches; the ratio of updates to steps stays the same."""
+IMAGINED_STEPS, MOST_ROUNDS = 300_000, 3
+"""Imagined steps of a round of learning after a tuning, and the most rounds."""
+INSTANCE_LANES, INSTANCE_RATE = 2, 2e-3
+"""Lanes per weight draw, and learning rate, where the policy is for one instance: many small updates."""
 EXPLORING_SHARE = 0.6
 """Share of the episodes after which ε is at its floor."""
 MOST_LATENTS = 12
@@ -52,21 +51,7 @@ AMORTISED_STEPS, ONLINE_STEPS = 8_000_000, 1_500_000
 TRAINING_EPISODES = 4800
 """Training episodes of a study, over all instances."""
 REFINED_EPSILON = 0.2
-"""ε at which a DQN begins that goes on from Q(·, w): it has a policy already."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the rules read of a batch."""
-
-    instances: int
-    mean_length: float
-    """Mean number of steps of an episode."""
-
-
-def unknown_facts(specification: Specification) -> Facts:
-    """Where there is no batch: episodes last as long as they may."""
-    return Facts(instances=0, mean_length=float(specification.horizon))
+"""ε at which a learner begins that goes on from Q(·, w): it has a policy already."""
 
 
 def longest_run(specification: Specification) -> int:
@@ -94,37 +79,19 @@ def real_dqn(specification: Specification, episodes: int) -> DDQNConfig:
     )
 
 
-def imagined_episodes(specification: Specification, facts: Facts) -> int:
-    """As many as make about `IMAGINED_STEPS` steps, and never more than `MOST_STEPS`."""
-    wanted = min(IMAGINED_STEPS / max(1.0, facts.mean_length), MOST_STEPS / specification.horizon)
-    return min(EPISODE_STEPS, key=lambda count: abs(count - wanted) / (count + wanted))
-
-
-def imagination_dqn(specification: Specification, episodes: int) -> DDQNConfig:
-    """The DQN inside imagination, where episodes cost little: larger steps, and many lanes."""
-    floor = 0.02
-    return DDQNConfig(
-        hidden=POLICY_UNITS,
-        normalised=True,
-        minibatches=2,
-        learning_rate=1e-3,
-        target_rate=0.01,
-        epsilon_floor=floor,
-        epsilon_decay=decay(floor, episodes),
-        longest_run=longest_run(specification),
-        discount=specification.discount,
-        reward_scale=None,
-        squash=SQUASH,
-        lanes=LANES,
+def pqn(specification: Specification) -> PQNConfig:
+    """The learner inside imagination, where steps cost little."""
+    return PQNConfig(
+        hidden=POLICY_UNITS, discount=specification.discount, squash=SQUASH, longest_run=longest_run(specification)
     )
 
 
-def adaptation(specification: Specification, facts: Facts, *, refined: bool = False) -> AdaptationConfig:
+def adaptation(specification: Specification, *, refined: bool = False) -> AdaptationConfig:
     """Algorithm 1; `refined` goes on from a policy, with little exploration."""
-    episodes = imagined_episodes(specification, facts)
     config = AdaptationConfig(
-        dqn=imagination_dqn(specification, episodes),
-        imagined_episodes=episodes,
+        pqn=replace(pqn(specification), members=INSTANCE_LANES, learning_rate=INSTANCE_RATE),
+        imagined_steps=IMAGINED_STEPS,
+        imagined_rounds=MOST_ROUNDS,
         latent_temperature=None,
         first_policy=True,
         steps_ahead=steps_ahead(specification.action_count),
@@ -134,7 +101,9 @@ def adaptation(specification: Specification, facts: Facts, *, refined: bool = Fa
 
 
 def with_little_exploration(config: AdaptationConfig) -> AdaptationConfig:
-    """For a DQN that goes on from a policy."""
+    """For a learner that goes on from a policy."""
+    if config.pqn is not None:
+        return replace(config, pqn=replace(config.pqn, epsilon_start=REFINED_EPSILON))
     dqn, start = config.dqn, REFINED_EPSILON
     fall = decay(min(dqn.epsilon_floor, start), config.imagined_episodes, start) if dqn.epsilon_floor else None
     return replace(
@@ -147,33 +116,30 @@ def steps_ahead(actions: int) -> int:
     return max(n for n in range(MOST_STEPS_AHEAD + 1) if actions**n <= MOST_BRANCHES)
 
 
-def latent_size(facts: Facts) -> int:
+def latent_size(instances: int) -> int:
     """n instances differ in at most n − 1 directions."""
-    return min(MOST_LATENTS, max(2, facts.instances - 1))
+    return min(MOST_LATENTS, max(2, instances - 1))
 
 
-def dynamics(facts: Facts) -> DynamicsConfig:
+def dynamics(instances: int) -> DynamicsConfig:
     """T̂ and its fits."""
-    return DynamicsConfig(hidden=(64, 64), correction=(64, 64), latent_size=latent_size(facts), rounds=25_000)
+    return DynamicsConfig(hidden=(64, 64), correction=(64, 64), latent_size=latent_size(instances), rounds=25_000)
 
 
-def amortise(specification: Specification, facts: Facts, steps: int = AMORTISED_STEPS) -> AmortiseConfig:
+def amortise(specification: Specification, steps: int = AMORTISED_STEPS) -> AmortiseConfig:
     """Q(s, w)."""
-    pqn = PQNConfig(
-        hidden=POLICY_UNITS, discount=specification.discount, squash=SQUASH, longest_run=longest_run(specification)
-    )
-    return AmortiseConfig(pqn=pqn, steps=steps)
+    return AmortiseConfig(pqn=pqn(specification), steps=steps)
 
 
 def growth(rounds: int = 4000) -> GrowthConfig:
     """The models that `online` tries: how many instances there will be is not known."""
-    own = dynamics(Facts(instances=MOST_LATENTS + 1, mean_length=1.0))
+    own = dynamics(instances=MOST_LATENTS + 1)
     return GrowthConfig(dynamics=replace(own, correction=(), rounds=rounds, held_out_share=0.0))
 
 
 def online(specification: Specification) -> OnlineConfig:
     """Instances one after the other."""
-    own = amortise(specification, unknown_facts(specification), ONLINE_STEPS)
+    own = amortise(specification, ONLINE_STEPS)
     return OnlineConfig(growth(), replace(own, pools=10))
 
 

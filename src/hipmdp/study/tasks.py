@@ -20,7 +20,6 @@ from hipmdp.families.instances import frozen_instance
 from hipmdp.imagination.reward import REWARDS, check_reward
 from hipmdp.pretraining.collect import collect
 from hipmdp.pretraining.model import Model, load
-from hipmdp.pretraining.pretrain import batch_facts
 from hipmdp.settings import recipe
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.presets import PRESETS, dqn_preset, dynamics_preset
@@ -85,15 +84,12 @@ class ModelTask(StudyTask):
         """Prepare it."""
         setup, family = self.setup, self.setup.make()
         batch = load_transitions(inputs[0])
-        facts = batch_facts(batch)
-        config = dynamics_preset(setup.preset, batch.specification, facts)
+        config = dynamics_preset(setup.preset, batch.specification, len(batch.instances))
         config = dataclasses.replace(config, **dict(setup.variant.dynamics))
         policy = None
         if setup.variant.amortise:
-            policy = dataclasses.replace(recipe.amortise(batch.specification, facts), **dict(setup.variant.amortise))
-        setting = Setting(
-            preset=setup.preset, dynamics=config, amortise=policy, work=Work(output_directory(work)), facts=facts
-        )
+            policy = dataclasses.replace(recipe.amortise(batch.specification), **dict(setup.variant.amortise))
+        setting = Setting(preset=setup.preset, dynamics=config, amortise=policy, work=Work(output_directory(work)))
         METHODS[self.method](setting).prepare(root_key(self.seed), batch, family).save(out)
 
     def check(self, path: Path) -> None:
@@ -130,8 +126,7 @@ class CellTask(StudyTask):
         setup, family = self.setup, self.setup.make()
         own = find_method(self.source, Setting(), "compare").uses_model_of is None
         model = _prepared(self.source, setup, self.seed, inputs[0]) if own else load(inputs[0])
-        facts = model.facts if isinstance(model, Model) else None
-        method = find_method(self.source, Setting(preset=setup.preset, family=family, facts=facts), "compare")
+        method = find_method(self.source, Setting(preset=setup.preset, family=family), "compare")
         run = learn_policy(
             model,
             family,
