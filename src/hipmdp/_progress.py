@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -99,6 +99,12 @@ class Progress:
         pace = (last - first) / (after - before)
         # What is under way has had some of its time already.
         return (self.total - done) * pace - min(pace, now - last)
+
+
+def tell(remarks: Iterable[str]) -> None:
+    """Sentences for the user, on stderr as all progress is."""
+    for remark in remarks:
+        sys.stderr.write(f"Note: {remark}\n")
 
 
 class _Bar:

@@ -88,3 +88,11 @@ def test_a_tie_keeps_the_policy_there_is():
 )
 def test_a_policy_that_has_earned_is_given_up_only_for_more(policies, returns, newest, imagined, chosen):
     assert by_evidence(policies, returns, newest, imagined) == chosen
+
+
+def test_what_the_belief_earned_counts_only_if_it_would_earn_it_again():
+    """Policy 0 earned 5; in the tuned model it would earn 2 now, the new one 4."""
+    assert by_evidence((0,), (5.0,), 1, 4.0, first=9.0) == 0
+    assert by_evidence((0,), (5.0,), 1, 4.0, first=2.0) == 1
+    # A policy that is not the belief's has earned what it has.
+    assert by_evidence((0, 1), (5.0, 5.0), 2, 4.0, first=2.0) == 1

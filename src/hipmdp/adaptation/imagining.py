@@ -8,15 +8,24 @@ import abc
 import time
 from dataclasses import dataclass, replace
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hipmdp._random import stream
 from hipmdp.adaptation import phases, retuning
 from hipmdp.adaptation.phases import OnChunk
+from hipmdp.adaptation.remarks import Expected
 from hipmdp.adaptation.state import AdaptationState, Phase
 from hipmdp.control.exploration import epsilon
-from hipmdp.control.policy_learner import PolicyLearner, new_policy_learner, with_empty_replay, with_network
+from hipmdp.control.policy_learner import (
+    PolicyLearner,
+    evaluate_imagined,
+    new_policy_learner,
+    with_empty_replay,
+    with_network,
+)
 from hipmdp.control.q_network import QNetwork
 from hipmdp.control.rounds import RoundsLearner, imagined_return, learn_in_rounds, new_rounds_learner
 from hipmdp.imagination.build import Imagined
@@ -157,7 +166,7 @@ class ByPQN(AbstractImagining):
             value = imagined_return(environment, contexts, learner.best, keys)
             own = value if self.keeps_network else learner.own_return
             learner = learner._replace(best_return=value, own_return=own, before=own)
-            state = state.noted(return_to_beat=float(value))
+            state = phases.with_first_return(state, float(value)).noted(return_to_beat=float(value))
 
         def with_learner(learner: RoundsLearner) -> None:
             on_chunk(replace(state, learner=learner))
@@ -174,13 +183,16 @@ class ByPQN(AbstractImagining):
             on_chunk=with_learner,
             is_late=lambda: config.seconds is not None and time.monotonic() - begun > config.seconds,
         )
+        returns = evaluate_imagined(environment, contexts, learner.best, jax.random.clone(keys))
+        expected = Expected(float(learner.best_return), float(np.std(returns)))
         episodes = int(learner.pqn.episodes)
         before = state.imagined_before
-        state = replace(state, learner=learner, imagined_before=before + episodes).noted(
+        state = replace(state, learner=learner, imagined_before=before + episodes, expected=expected).noted(
             imagined_before=before,
             imagined_episodes=episodes,
             imagined_steps=int(learner.pqn.iteration) * self.pqn.steps,
-            imagined_return=float(learner.best_return),
+            imagined_return=expected.mean,
+            imagined_spread=expected.spread,
         )
         return phases.next_phase(state, Phase.INTERACT)
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from hipmdp._errors import known_name
-from hipmdp._progress import Progress, interruptible
+from hipmdp._progress import Progress, interruptible, tell
 from hipmdp._random import STREAMS_VERSION, root_key, stream
 from hipmdp.adaptation.evaluate import evaluate, interact, is_same
 from hipmdp.adaptation.method import AbstractMethod, RunnableMethod, Setting
@@ -72,6 +72,8 @@ def learn_policy(
     with interruptible() as checkpoint.interrupt, progress:
         state, transitions, evaluation = _run(chosen, model, setting, key, checkpoint)
     run = _new_run(chosen, model, setting, checkpoint.record, transitions, evaluation)
+    if not quiet:
+        tell(run.remarks)
     return chosen.completed(run, state, batch=batch, key=key)
 
 

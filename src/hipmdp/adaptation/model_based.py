@@ -19,6 +19,7 @@ from hipmdp.adaptation.belief_control import belief_actor, belief_policy, member
 from hipmdp.adaptation.built_in import BuiltInMethod
 from hipmdp.adaptation.imagining import AbstractImagining, ByDQN, ByPQN
 from hipmdp.adaptation.method import Info
+from hipmdp.adaptation.remarks import little_told, surprise
 from hipmdp.adaptation.run import Run
 from hipmdp.adaptation.state import AdaptationState, Phase
 from hipmdp.adaptation.update import update_from_batch
@@ -122,11 +123,16 @@ class AbstractModelBased(BuiltInMethod):
         number = self.select_policy(state)
         state = phases.store_episode(state)
         state = replace(state, policy_index=(*state.policy_index, number))
+        known = state.expected if number == state.tunings and number > 0 else None
+        remarks = surprise(state.learning_returns[-1], known)
+        if state.episode == 0 and state.belief is not None:
+            remarks = [*remarks, *little_told(phases.variance_left(state))]
         if state.episode == 0 and state.belief is not None:
             state = replace(state, latent=state.belief.best)
         state = state.noted(
             policy=number,
             model_error=phases.model_error(key, state),
+            remarks=remarks,
         )
         return phases.next_phase(state, Phase.TUNE)
 
@@ -257,7 +263,8 @@ class AbstractModelBased(BuiltInMethod):
             return number
         assert state.learner is not None
         imagined = float(state.learner.best_return)
-        return by_evidence(state.policy_index, state.learning_returns, number, imagined)
+        first = np.inf if state.first_return is None else state.first_return
+        return by_evidence(state.policy_index, state.learning_returns, number, imagined, first)
 
     def imagined_so_far(self, state: AdaptationState, episodes: int) -> tuple[int, int]:
         """Imagination takes the time."""

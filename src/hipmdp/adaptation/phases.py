@@ -58,6 +58,14 @@ def model_error(key: PRNGKeyArray, state: AdaptationState) -> float:
     return quality(state.dynamics, episode, state.latent, key=stream(key, "adaptation/model_error")).error
 
 
+def variance_left(state: AdaptationState) -> float:
+    """The variance of w_b under the belief, as a share of that before the first episode."""
+    assert state.belief is not None
+    assert state.filter is not None
+    now, before = (float(np.sum(np.asarray(b.spread, np.float64) ** 2)) for b in (state.belief, state.filter.start))
+    return now / before
+
+
 def tune(
     key: PRNGKeyArray,
     state: AdaptationState,
@@ -148,7 +156,13 @@ def value_policy(state: AdaptationState, imagined: Imagined, validation: int, *,
     # As the learner stores it: what is compared later must not differ by rounding.
     value = float(np.float32(np.mean(returns)))
     learner = state.policy_learner._replace(best_return=jnp.asarray(value, jnp.float32))
+    state = with_first_return(state, value)
     return replace(state, learner=learner, return_to_beat=value if may_restart else None)
+
+
+def with_first_return(state: AdaptationState, value: float) -> AdaptationState:
+    """After the first tuning: what the model's own policy is worth in T̂ now."""
+    return replace(state, first_return=value) if state.tunings == 1 else state
 
 
 def found_nothing_better(state: AdaptationState) -> bool:

@@ -69,6 +69,11 @@ class Run:
         """The last w_b, or None."""
         return self.latents[-1] if self.latents else None
 
+    @property
+    def remarks(self) -> list[str]:
+        """What was not as it should be, and what to do about it: a sentence each, with its episode."""
+        return [f"Episode {i}: {text}" for i, info in enumerate(self.trace, 1) for text in info.get("remarks", ())]
+
     def policy(self, observation: Any) -> Any:
         """The greedy action: an int for one observation, an array of ints for a batch of them."""
         states = np.asarray(observation, np.float32)

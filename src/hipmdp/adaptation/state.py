@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from hipmdp.adaptation.remarks import Expected
 from hipmdp.control.policy_learner import PolicyLearner
 from hipmdp.control.q_network import QNetwork
 from hipmdp.control.rounds import RoundsLearner
@@ -63,6 +64,10 @@ class AdaptationState:
     """Those of the DQNs before it."""
     return_to_beat: float | None = None
     """Imagined return of the previous policy in a model just tuned, until the DQN has found a better one."""
+    first_return: float | None = None
+    """Imagined return of the model's own policy in the T̂ that was tuned first."""
+    expected: Expected | None = None
+    """Imagined return of the policy that was found last."""
     policy_index: tuple[int, ...] = ()
     """[i]: after how many tunings the policy was found that controlled episode i."""
     learning_returns: tuple[float, ...] = ()
@@ -94,7 +99,16 @@ class AdaptationState:
 
 
 ARRAYS = ("learner", "dynamics", "latent", "belief", "starts", "imagination_key", "previous_policies")
-COUNTERS = ("phase", "episode", "tunings", "imagined_target", "imagined_before", "return_to_beat")
+COUNTERS = (
+    "phase",
+    "episode",
+    "tunings",
+    "imagined_target",
+    "imagined_before",
+    "return_to_beat",
+    "first_return",
+    "expected",
+)
 SERIES = ("policy_index", "learning_returns")
 
 
@@ -131,6 +145,7 @@ def restored_state(initial: AdaptationState, parts: Any, meta: Mapping[str, Any]
         {name: np.asarray(column) for name, column in columns.items()},
         initial.instance_data.thetas,
     )
-    counters = {name: meta[name] for name in COUNTERS} | {"phase": Phase(meta["phase"])}
+    expected = None if meta["expected"] is None else Expected(*meta["expected"])
+    counters = {name: meta[name] for name in COUNTERS} | {"phase": Phase(meta["phase"]), "expected": expected}
     series: dict[str, Any] = {name: tuple(meta[name]) for name in SERIES}
     return replace(initial, instance_data=data, info=dict(meta["info"]), **arrays, **counters, **series)

@@ -179,6 +179,7 @@ def _facts(run: Run, family: str, instance: str | None, known: Instance | None) 
         "model_error": plain(run.model_error),
         "seconds": plain(run.seconds),
         "latent": None if run.latent is None else [float(x) for x in np.asarray(run.latent)],
+        "remarks": run.remarks,
     }
     if known is not None:
         facts["scores"] = [known.score(v) for v in run.returns]

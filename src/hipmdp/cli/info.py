@@ -12,6 +12,7 @@ from hipmdp._outputs import try_outputs
 from hipmdp.cli.output import say, write_json
 from hipmdp.data.logs.parquet import load_transitions
 from hipmdp.pretraining.model import Model, load
+from hipmdp.settings import recipe
 
 MOST_ROWS = 40
 """Latents that are shown; all of them stand in the JSON."""
@@ -74,7 +75,7 @@ def _batch_facts(file: str) -> dict[str, Any]:
 
 def _model_facts(model: Model) -> dict[str, Any]:
     metadata = dict(model.metadata)
-    columns = metadata.pop("columns", None)
+    columns, remarks = metadata.pop("columns", None), metadata.pop("remarks", [])
     facts: dict[str, Any] = {
         "model of": model.specification.family,
         "method": model.method,
@@ -86,6 +87,12 @@ def _model_facts(model: Model) -> dict[str, Any]:
     }
     if columns:
         facts["columns of the logs"] = {k: v for k, v in columns.items() if v}
+    if metadata.get("preset") == "default":
+        facts["chosen by the recipe"] = recipe.explained(
+            model.specification, int(metadata.get("instances", 0)), metadata.get("policy_unit")
+        )
+    if remarks:
+        facts["remarks"] = " ".join(remarks)
     if model.dynamics is not None:
         config = dataclasses.asdict(model.dynamics.config)
         shown = ("role", "hidden", "latent_size", "alpha", "weight_draws", "rounds", "stochastic_input")

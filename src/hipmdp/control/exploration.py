@@ -1,6 +1,6 @@
 """ε-greedy exploration: the only place where random and greedy actions are mixed.
 
-A random action may be held for n steps, P(n) ∝ 1/n² up to a longest run (ε z-greedy, Dabney et al. 2021): where
+A random action may be held for n steps, P(n) ∝ 1/n up to a longest run (after ε z-greedy, Dabney et al. 2021): where
 something happens only if one goes on for a while, single random steps never show it. ε stays the share of random steps:
 with E the mean of n, a run begins with probability ε / (ε + (1 − ε) E). Where most episodes are eventful anyway, random
 actions are single: runs lead to the edges of what can be reached, and a batch has too little of everything else.
@@ -82,7 +82,7 @@ def nothing_held(shape: tuple[int, ...]) -> Held:
 
 def _lengths(longest: int) -> np.ndarray:
     """P(n) of n = 1 to `longest`."""
-    weights = np.arange(1, longest + 1, dtype=np.float64) ** -2
+    weights = np.arange(1, longest + 1, dtype=np.float64) ** -1
     return weights / weights.sum()
 
 

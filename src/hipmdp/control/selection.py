@@ -46,14 +46,19 @@ def _last_argmax(values: np.ndarray) -> int:
     return len(values) - 1 - int(np.argmax(values[::-1]))
 
 
-def by_evidence(policies: Sequence[int], returns: Sequence[float], newest: int, imagined: float) -> int:
+def by_evidence(
+    policies: Sequence[int], returns: Sequence[float], newest: int, imagined: float, first: float = np.inf
+) -> int:
     """`newest`, or the earlier policy that has earned most, where `newest` is not worth more.
 
     Episode i was controlled by policy `policies[i]` and returned `returns[i]`. A policy is worth the mean of its real
-    returns; `newest` before its first episode is worth its imagined return.
+    returns; `newest` before its first episode is worth its imagined return. Policy 0 follows the belief and changes
+    with it, so that it may not repeat what it earned: it is worth no more than `first`, its imagined return now.
     """
     index, values = np.asarray(policies), np.asarray(returns, np.float64)
     earned = {number: float(values[index == number].mean()) for number in set(policies) if number <= newest}
+    if 0 in earned:
+        earned[0] = min(earned[0], first)
     best = max((number for number in earned if number != newest), key=earned.__getitem__, default=newest)
     return newest if best == newest or earned.get(newest, imagined) > earned[best] else best
 

@@ -87,9 +87,8 @@ def imagine_instance(
     members = None
     if config.pqn is not None:
         groups, each = config.pqn.groups, config.pqn.members
-        drawn = instance_members(
-            dynamics, latent, key=jax.random.fold_in(key, 1), groups=groups, members=each, deviations=deviations
-        )
+        own_key = jax.random.fold_in(key, 1)
+        drawn = instance_members(contexts, latent, key=own_key, groups=groups, members=each, deviations=deviations)
         members = Members(drawn, LATENTS_APART)
     return Imagined(_environment(dynamics, around.extended(data)), contexts, members)
 

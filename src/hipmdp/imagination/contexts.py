@@ -60,7 +60,7 @@ LATENTS_APART: Context = Context(None, 0)  # type: ignore[arg-type]
 
 
 def instance_members(
-    dynamics: Dynamics,
+    contexts: Context,
     latent: Float[Array, " latent"],
     *,
     key: PRNGKeyArray,
@@ -68,13 +68,12 @@ def instance_members(
     members: int,
     deviations: Deviations | None = None,
 ) -> Context:
-    """One instance as `instance_contexts` has it: a leading axis of groups with a weight draw each, then of members."""
-    weight_key, latent_key = jax.random.split(key)
-    weights = dynamics.draw_weights(weight_key, groups)
+    """One instance with the functions of its `contexts`, a group each in turn, and a latent of its own per member."""
+    rows = jnp.arange(groups, dtype=jnp.int32) % contexts.weights.shape[0]
     latents = jnp.broadcast_to(latent, (groups * members, *latent.shape))
     if deviations is not None:
-        latents = latents + deviations(latent_key, groups * members)
-    return Context(weights[:, None], latents.reshape(groups, members, -1))
+        latents = latents + deviations(key, groups * members)
+    return Context(contexts.weights[rows], latents.reshape(groups, members, -1))
 
 
 def training_contexts(dynamics: Dynamics, *, key: PRNGKeyArray, each: int) -> Context:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from hipmdp._errors import check_seed, known_name
-from hipmdp._progress import Progress
+from hipmdp._progress import Progress, tell
 from hipmdp._random import root_key, stream
 from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
@@ -26,6 +26,7 @@ from hipmdp.families.protocol import BaseFamily
 from hipmdp.imagination.reward import is_shared
 from hipmdp.pretraining.amortise import known_family, learn_latent_policy
 from hipmdp.pretraining.model import Model
+from hipmdp.pretraining.remarks import batch_remarks, is_reward_constant, model_remarks
 from hipmdp.pretraining.resume import resumable_model
 from hipmdp.settings import recipe
 from hipmdp.settings.amortise import AmortiseConfig
@@ -131,14 +132,12 @@ def prepare_model(
     if len(batch) < 2:
         raise ValueError(f"pretrain needs at least two transitions, got {len(batch)}.")
     check_units(batch)
+    remarks = batch_remarks(batch)
     if is_reward_constant(batch):
-        warnings.warn(
-            f"Every reward of the batch is {batch.reward[0]:g} and no episode ended by itself: nothing tells a good "
-            "policy from a bad one. Collect episodes that reach the goal, or give another reward.",
-            NothingToLearnWarning,
-            stacklevel=5,
-        )
-    model = standardised_model(batch, method, key=key, metadata={"preset": preset})
+        warnings.warn(remarks[0], NothingToLearnWarning, stacklevel=5)
+    elif not quiet:
+        tell(remarks)
+    model = standardised_model(batch, method, key=key, metadata={"preset": preset, "remarks": remarks})
     if method not in ROLES:
         return model
     config = replace(config or dynamics_preset(preset, batch.specification, len(batch.instances)), role=ROLES[method])
@@ -166,7 +165,11 @@ def prepare_model(
         head = fit_reward_head(batch, dynamics.scaling, own, key=stream(key, "pretrain/reward_head"))
     progress.close()
     metrics = _metrics(dynamics, batch, method, stream(key, "pretrain/metrics"))
-    model = replace(model, dynamics=dynamics, reward_head=head, oracle=oracle, metrics=metrics)
+    found = model_remarks(metrics)
+    if not quiet:
+        tell(found)
+    metadata = {**model.metadata, "remarks": [*remarks, *found]}
+    model = replace(model, dynamics=dynamics, reward_head=head, oracle=oracle, metrics=metrics, metadata=metadata)
     settings = _policy_settings(policy, model, preset, required=method == "amortised")
     if settings is None or oracle is not None or (head is None and not is_shared(known_family(model, family))):
         return model
@@ -182,11 +185,6 @@ def _policy_settings(
     if not required and (not policy or preset == "paper"):
         return None
     return recipe.amortise(model.specification)
-
-
-def is_reward_constant(batch: Transitions) -> bool:
-    """Whether the batch has rewards that never vary, and no episode that terminates."""
-    return batch.specification.rewarded and float(np.ptp(batch.reward)) == 0 and not batch.terminated.any()
 
 
 def standardised_model(batch: Transitions, method: str, *, key: PRNGKeyArray, metadata: dict[str, object]) -> Model:

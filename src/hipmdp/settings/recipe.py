@@ -7,7 +7,7 @@ A rule reads the specification, the batch or the run, never the family's name.
   linear well below a hundred rewards, logarithmic well above.
 - How fast ε falls: to its floor within the same share of the episodes, however many there are.
 - How long a random action is held: one step; where fewer than half of the episodes are eventful (their
-  reward varies or they terminate), for n steps with P(n) ∝ 1/n², a quarter of an episode at most.
+  reward varies or they terminate), for n steps with P(n) ∝ 1/n, a quarter of an episode at most.
 - The latent's size: n instances differ in at most n − 1 directions; at most twelve. The prior of new instances is the
   spread of the known latents: a direction that is not used stays at zero.
 - How long a policy is learned in imagination: in rounds of `IMAGINED_STEPS` steps, as long as the last quarter of a
@@ -153,3 +153,19 @@ def search(specification: Specification) -> SearchConfig:
     """The best returns known."""
     episodes = 600
     return SearchConfig(replace(real_dqn(specification, episodes), lanes=LANES), episodes, ticks=50)
+
+
+def explained(specification: Specification, instances: int, unit: float | None) -> dict[str, str]:
+    """What the rules chose for a model, and what they read."""
+    ahead, run = steps_ahead(specification.action_count), longest_run(specification)
+    directions = max(0, instances - 1)
+    choices = {
+        "latent size": f"{latent_size(instances)}, as {instances} instances differ in {directions} directions",
+        "steps ahead": f"{ahead}, as there are {specification.action_count} actions",
+        "random actions": f"single; held for up to {run} of {specification.horizon} steps where nothing happens",
+        "imagination": f"up to {MOST_ROUNDS} rounds of {IMAGINED_STEPS} steps, as long as the imagined return rises",
+        "discount": f"{specification.discount:g}, of the specification",
+    }
+    if unit is not None:
+        choices["unit of rewards"] = f"{unit:.3g}, the size of a typical one in imagination"
+    return choices
