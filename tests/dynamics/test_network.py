@@ -53,8 +53,26 @@ def test_the_three_roles_of_the_latent_by_hand():
 def test_layer_sizes_of_the_paper(role, inputs, outputs):
     """HIV: D + |A| + |w| = 6 + 4 + 5 inputs; linear puts out |w|·D."""
     sizes = network_sizes(DynamicsConfig(role=role, hidden=(32, 32)), hipmdp.make("hiv").specification)
-    assert sizes == ((inputs, 32, 32, outputs), ())
+    assert sizes == ((inputs, 32, 32, outputs), (), False)
     assert sizes.weight_count == inputs * 32 + 32 + 32 * 32 + 32 + 32 * outputs + outputs
+
+
+def test_a_bilinear_proposal_by_hand():
+    """One state, two latents, no hidden layer: f₀ = s + w₁, f₁ = 2s, f₂ = 1; at s = 3, w = (4, 5): 7 + 4·6 + 5·1."""
+    sizes = NetworkSizes((3, 3), (), bilinear=True)
+    matrix = [[1.0, 2.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    weights = jnp.asarray([*np.ravel(matrix), 0.0, 0.0, 1.0], jnp.float32)
+    inputs = {"features": jnp.asarray([3.0]), "latent": jnp.asarray([4.0, 5.0])}
+    assert predicted_change(LatentRole.EMBEDDED, sizes, weights=weights, **inputs).tolist() == [36.0]
+
+
+def test_only_an_embedded_network_is_bilinear():
+    specification = hipmdp.make("hiv").specification
+    outputs = {
+        role: network_sizes(DynamicsConfig(role=role, bilinear=True, latent_size=3), specification).proposal[-1]
+        for role in LatentRole
+    }
+    assert outputs == {LatentRole.EMBEDDED: 24, LatentRole.LINEAR: 18, LatentRole.NONE: 6}
 
 
 def test_a_correction_replaces_the_proposal_where_it_is_sure():

@@ -5,7 +5,10 @@ proposal and w_b, but not the action, and says where the system does not follow 
 
     y = f(s, a, w_b),  (u, v) = g(s, y, w_b),  T̂ = y + sigmoid(u) ⊙ (v − y)
 
-What stops a system is mostly the same whatever moved it, so that g carries over to new members of the family.
+What stops a system is mostly the same whatever moved it, so that g carries over to new members of the family. A
+bilinear f has parts that are multiplied by w_b: what a hidden parameter scales carries over, too.
+
+    f(s, a, w) = f₀(s, a, w) + Σ_k w_k f_k(s, a, w)
 
 q(W) = Π_i N(W_i; m_i, v_i), v_i = λ_i·sigmoid(ρ_i) with λ_i the prior variance: a posterior can never be wider than its
 prior, which keeps the α-divergence's sites proper. All weights live in one flat vector.
@@ -63,6 +66,8 @@ class NetworkSizes(NamedTuple):
     proposal: tuple[int, ...]
     correction: tuple[int, ...]
     """Empty: T̂ is the proposal."""
+    bilinear: bool = False
+    """Whether the proposal's outputs are f₀, f₁, …, which w_b combines."""
 
     @property
     def weight_count(self) -> int:
@@ -74,13 +79,15 @@ def network_sizes(config: DynamicsConfig, specification: Specification) -> Netwo
     """The sizes of both networks."""
     state_size = specification.state_size
     latent = config.latent_size if config.role is LatentRole.EMBEDDED else 0
-    outputs = config.latent_size * state_size if config.role is LatentRole.LINEAR else state_size
+    bilinear = config.bilinear and config.role is LatentRole.EMBEDDED
+    parts = {LatentRole.LINEAR: config.latent_size, LatentRole.EMBEDDED: 1 + bilinear * config.latent_size}
+    outputs = parts.get(config.role, 1) * state_size
     inputs = state_size + specification.action_count + int(specification.timed) + z_size(config) + latent
     proposal = (inputs, *config.hidden, outputs)
     # The linear method has no correction: its changes are linear in w_b.
     if not config.correction or config.role is LatentRole.LINEAR:
-        return NetworkSizes(proposal, ())
-    return NetworkSizes(proposal, (2 * state_size + latent, *config.correction, 2 * state_size))
+        return NetworkSizes(proposal, (), bilinear)
+    return NetworkSizes(proposal, (2 * state_size + latent, *config.correction, 2 * state_size), bilinear)
 
 
 def z_size(config: DynamicsConfig) -> int:
@@ -149,6 +156,9 @@ def predicted_change(
     proposed = forward(sizes.proposal, weights[:split], jnp.concatenate([features, own]))
     if role is LatentRole.LINEAR:
         return latent @ proposed.reshape(latent.shape[0], -1)
+    if sizes.bilinear:
+        parts = proposed.reshape(1 + latent.shape[0], -1)
+        proposed = parts[0] + latent @ parts[1:]
     if not sizes.correction:
         return proposed
     size = proposed.shape[0]

@@ -28,6 +28,8 @@ class DynamicsConfig:
     correction: tuple[int, ...] = ()
     """Units of the ReLU layers of the network that corrects what the first one proposes (`hipmdp.dynamics.network`);
     empty: there is none (paper)."""
+    bilinear: bool = False
+    """Whether the network has outputs that are multiplied by w_b, beside w_b as an input (paper: no)."""
     latent_size: int = 5
     """|w_b|: numbers of a latent (paper)."""
     stochastic_input: bool = False

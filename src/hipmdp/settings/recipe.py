@@ -41,6 +41,8 @@ IMAGINED_STEPS, MOST_ROUNDS = 300_000, 3
 """Imagined steps of a round of learning after a tuning, and the most rounds."""
 INSTANCE_LANES, INSTANCE_RATE = 2, 2e-3
 """Lanes per weight draw, and learning rate, where the policy is for one instance: many small updates."""
+FAMILY_RATE = 1e-3
+"""Learning rate of Q(s, w)."""
 EXPLORING_SHARE = 0.6
 """Share of the episodes after which ε is at its floor."""
 MOST_LATENTS = 12
@@ -123,18 +125,20 @@ def latent_size(instances: int) -> int:
 
 def dynamics(instances: int) -> DynamicsConfig:
     """T̂ and its fits."""
-    return DynamicsConfig(hidden=(64, 64), correction=(64, 64), latent_size=latent_size(instances), rounds=25_000)
+    return DynamicsConfig(
+        hidden=(64, 64), correction=(64, 64), bilinear=True, latent_size=latent_size(instances), rounds=25_000
+    )
 
 
 def amortise(specification: Specification, steps: int = AMORTISED_STEPS) -> AmortiseConfig:
     """Q(s, w)."""
-    return AmortiseConfig(pqn=pqn(specification), steps=steps)
+    return AmortiseConfig(pqn=replace(pqn(specification), learning_rate=FAMILY_RATE), steps=steps)
 
 
 def growth(rounds: int = 4000) -> GrowthConfig:
     """The models that `online` tries: how many instances there will be is not known."""
     own = dynamics(instances=MOST_LATENTS + 1)
-    return GrowthConfig(dynamics=replace(own, correction=(), rounds=rounds, held_out_share=0.0))
+    return GrowthConfig(dynamics=replace(own, correction=(), bilinear=False, rounds=rounds, held_out_share=0.0))
 
 
 def online(specification: Specification) -> OnlineConfig:
