@@ -44,6 +44,14 @@ def test_when_a_tuning_is_due(episode, tunings, error, due):
     assert retuning.is_due(config, episode=episode, tunings=tunings, error=error, expected_error=0.1) is due
 
 
+def test_a_return_far_below_what_was_imagined_is_a_reason_to_tune():
+    config = AdaptationConfig(retunings=1)
+    facts = {"episode": 1, "error": 0.1, "expected_error": 0.1}
+    assert not retuning.is_due(config, tunings=1, **facts)
+    assert retuning.is_due(config, tunings=1, surprised=True, **facts)
+    assert not retuning.is_due(config, tunings=2, surprised=True, **facts)
+
+
 def test_a_dqn_that_keeps_its_replay_needs_room_for_all_tunings():
     few = {"imagined_episodes": 100, "retunings": 2, "dqn": DDQNConfig(lanes=10)}
     # After each of the first ten episodes, and after the eleventh, twenty-first and forty-first, ten more.

@@ -166,7 +166,7 @@ class ByPQN(AbstractImagining):
             value = imagined_return(environment, contexts, learner.best, keys)
             own = value if self.keeps_network else learner.own_return
             learner = learner._replace(best_return=value, own_return=own, before=own)
-            state = phases.with_first_return(state, float(value)).noted(return_to_beat=float(value))
+            state = state.noted(return_to_beat=float(value))
 
         def with_learner(learner: RoundsLearner) -> None:
             on_chunk(replace(state, learner=learner))

@@ -125,6 +125,7 @@ class AbstractModelBased(BuiltInMethod):
         state = replace(state, policy_index=(*state.policy_index, number))
         known = state.expected if number == state.tunings and number > 0 else None
         remarks = surprise(state.learning_returns[-1], known)
+        state = state.noted(surprised=bool(remarks))
         if state.episode == 0 and state.belief is not None:
             remarks = [*remarks, *little_told(phases.variance_left(state))]
         if state.episode == 0 and state.belief is not None:
@@ -177,6 +178,7 @@ class AbstractModelBased(BuiltInMethod):
             tunings=state.tunings,
             error=float(state.info["model_error"]),
             expected_error=state.model.expected_error,
+            surprised=bool(state.info["surprised"]),
         )
 
     def has_candidate(self, state: AdaptationState) -> bool:
@@ -263,8 +265,7 @@ class AbstractModelBased(BuiltInMethod):
             return number
         assert state.learner is not None
         imagined = float(state.learner.best_return)
-        first = np.inf if state.first_return is None else state.first_return
-        return by_evidence(state.policy_index, state.learning_returns, number, imagined, first)
+        return by_evidence(state.policy_index, state.learning_returns, number, imagined)
 
     def imagined_so_far(self, state: AdaptationState, episodes: int) -> tuple[int, int]:
         """Imagination takes the time."""

@@ -156,13 +156,7 @@ def value_policy(state: AdaptationState, imagined: Imagined, validation: int, *,
     # As the learner stores it: what is compared later must not differ by rounding.
     value = float(np.float32(np.mean(returns)))
     learner = state.policy_learner._replace(best_return=jnp.asarray(value, jnp.float32))
-    state = with_first_return(state, value)
     return replace(state, learner=learner, return_to_beat=value if may_restart else None)
-
-
-def with_first_return(state: AdaptationState, value: float) -> AdaptationState:
-    """After the first tuning: what the model's own policy is worth in T̂ now."""
-    return replace(state, first_return=value) if state.tunings == 1 else state
 
 
 def found_nothing_better(state: AdaptationState) -> bool:

@@ -4,18 +4,26 @@ from hipmdp.adaptation.state import AdaptationState, Phase
 from hipmdp.settings.adaptation import FIRST_EPISODES, AdaptationConfig
 
 
-def is_due(config: AdaptationConfig, *, episode: int, tunings: int, error: float, expected_error: float) -> bool:
+def is_due(
+    config: AdaptationConfig,
+    *,
+    episode: int,
+    tunings: int,
+    error: float,
+    expected_error: float,
+    surprised: bool = False,
+) -> bool:
     """Whether T̂ is tuned after this episode, counted from 0.
 
     After the first one always; up to the tenth where the error on the episode just seen is more than
-    `inaccurate_factor` times the held-out error of pre-training (scratch: always), `retunings` times at most; later at
-    the milestones.
+    `inaccurate_factor` times the held-out error of pre-training (scratch: always), or its return was far below what was
+    imagined, `retunings` times at most; later at the milestones.
     """
     if episode == 0:
         return True
     if episode >= FIRST_EPISODES:
         return is_milestone(config, episode)
-    return error > config.inaccurate_factor * expected_error and tunings <= config.retunings
+    return (surprised or error > config.inaccurate_factor * expected_error) and tunings <= config.retunings
 
 
 def is_milestone(config: AdaptationConfig, episode: int) -> bool:

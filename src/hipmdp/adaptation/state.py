@@ -64,8 +64,6 @@ class AdaptationState:
     """Those of the DQNs before it."""
     return_to_beat: float | None = None
     """Imagined return of the previous policy in a model just tuned, until the DQN has found a better one."""
-    first_return: float | None = None
-    """Imagined return of the model's own policy in the T̂ that was tuned first."""
     expected: Expected | None = None
     """Imagined return of the policy that was found last."""
     policy_index: tuple[int, ...] = ()
@@ -106,7 +104,6 @@ COUNTERS = (
     "imagined_target",
     "imagined_before",
     "return_to_beat",
-    "first_return",
     "expected",
 )
 SERIES = ("policy_index", "learning_returns")

@@ -7,6 +7,8 @@ import numpy as np
 STANDARD_ERRORS = 2.0
 """By how many standard errors a policy's real returns must be better than another's to be clearly better."""
 
+CLEARLY = 0.1
+"""Share of a return by which another must exceed it to be clearly higher."""
 RISE = 0.01
 """Share of a return by which it must rise in a round of learning for another round to follow."""
 
@@ -46,21 +48,20 @@ def _last_argmax(values: np.ndarray) -> int:
     return len(values) - 1 - int(np.argmax(values[::-1]))
 
 
-def by_evidence(
-    policies: Sequence[int], returns: Sequence[float], newest: int, imagined: float, first: float = np.inf
-) -> int:
-    """`newest`, or the earlier policy that has earned most, where `newest` is not worth more.
+def by_evidence(policies: Sequence[int], returns: Sequence[float], newest: int, imagined: float) -> int:
+    """`newest`, or the earlier policy that has earned most, where that is clearly more than `newest` is worth.
 
     Episode i was controlled by policy `policies[i]` and returned `returns[i]`. A policy is worth the mean of its real
-    returns; `newest` before its first episode is worth its imagined return. Policy 0 follows the belief and changes
-    with it, so that it may not repeat what it earned: it is worth no more than `first`, its imagined return now.
+    returns; `newest` before its first episode is worth its imagined return. What differs by less than a tenth does not
+    differ clearly: the newest has learned from most episodes.
     """
     index, values = np.asarray(policies), np.asarray(returns, np.float64)
     earned = {number: float(values[index == number].mean()) for number in set(policies) if number <= newest}
-    if 0 in earned:
-        earned[0] = min(earned[0], first)
     best = max((number for number in earned if number != newest), key=earned.__getitem__, default=newest)
-    return newest if best == newest or earned.get(newest, imagined) > earned[best] else best
+    if best == newest:
+        return newest
+    worth, other = earned.get(newest, imagined), earned[best]
+    return best if other - worth > CLEARLY * max(abs(other), abs(worth)) else newest
 
 
 def by_real_return(policies: Sequence[int], returns: Sequence[float], newest: int) -> int:
