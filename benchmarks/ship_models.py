@@ -2,12 +2,11 @@
 
     python benchmarks/ship_models.py [grid acrobot hiv compass] [--work DIR]
 
-Batch and model are those of `hipmdp compare FAMILY --methods embedded --seeds 1 --out DIR`, under the name `amortised`:
-they act by Q(s, w) unless somebody asks for another method. What is in DIR already is used.
+Batch and model are those of `hipmdp compare FAMILY --methods embedded --seeds 1 --out DIR`. What is in DIR already is
+used.
 """
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 import hipmdp
@@ -29,5 +28,5 @@ if __name__ == "__main__":
         failed = compare(cells, given.work)
         assert not failed, failed
         task = ModelTask(training_only(setup, setup.variant), 0, "embedded")
-        replace(hipmdp.load(given.work / task.path), method="amortised").save(SHIPPED / f"{name}.hipmdp")
+        hipmdp.load(given.work / task.path).save(SHIPPED / f"{name}.hipmdp")
         print(name, f"{(SHIPPED / f'{name}.hipmdp').stat().st_size / 1e3:.0f} kB")

@@ -76,7 +76,7 @@ class ByDQN(AbstractImagining):
         """An untrained DQN, or one that goes on from Q(·, w) at the prior's mean."""
         dqn_key = stream(key, "adaptation/dqn", 0)
         if self.keeps_network:
-            policy = model.need_latent_policy("refined").at(model.need_dynamics("refined").latent_prior.mean)
+            policy = family_network(model)
             return new_policy_learner(policy, self.config.dqn, capacity, dqn_key, unit=model.policy_unit)
         network = model.new_network(self.config.dqn, stream(key, "adaptation/network", 0))
         return new_policy_learner(network, self.config.dqn, capacity, dqn_key)
@@ -132,6 +132,8 @@ class ByPQN(AbstractImagining):
     def initial(self, key: PRNGKeyArray, model: Model, capacity: int) -> RoundsLearner:
         """Nothing is learned before the first tuning."""
         network = model.new_network(self.pqn, stream(key, "adaptation/network", 0))
+        if self.keeps_network:
+            network = family_network(model)
         return new_rounds_learner(network, self.pqn, stream(key, "adaptation/dqn", 0))
 
     def chance(self, state: AdaptationState) -> Float[Array, ""]:
@@ -202,6 +204,11 @@ class ByPQN(AbstractImagining):
         before = most * max(0, state.tunings - 1)
         done = before + int(_rounds(state).pqn.iteration)
         return done * self.pqn.steps, (before + most) * self.pqn.steps
+
+
+def family_network(model: Model) -> QNetwork:
+    """Q(·, w) at the prior's mean."""
+    return model.need_latent_policy("refined").at(model.need_dynamics("refined").latent_prior.mean)
 
 
 def _dqn(state: AdaptationState) -> PolicyLearner:

@@ -46,14 +46,14 @@ def learn_policy(
 ) -> Run:
     """Learn to control `instance` (θ, a dict by name, "test:3", or None: drawn) over `episodes` real episodes.
 
-    `model` says with which method, unless `method` does: an amortised model can also be used as `embedded` or
-    `refined`, and `method` may be a method of your own (`AbstractMethod`), whose model is what its `prepare` returned,
-    or None to have it prepared from `batch`. The model is never changed. With `batch`, the family's model is updated
-    from it and the new episodes at the end. `reward` inside imagination: "given", "learned" from the batch, or "true"
-    (what the instance itself would pay). `imagine_in="environment"` learns the policy in the true environment. These
-    two are for finding out which part is at fault; so is a model with `pretrain(…, latents="true")`. `config` replaces
-    the preset's settings. With `out` (a directory) the same call goes on where it was stopped, to the same bits; a run
-    with a method of your own begins anew.
+    `model` says with which method, unless `method` does: an embedded one that has a Q(s, w) is `refined`, and can also
+    be used as `embedded` or `amortised`. `method` may be a method of your own (`AbstractMethod`), whose model is what
+    its `prepare` returned, or None to have it prepared from `batch`. The model is never changed. With `batch`, the
+    family's model is updated from it and the new episodes at the end. `reward` inside imagination: "given", "learned"
+    from the batch, or "true" (what the instance itself would pay). `imagine_in="environment"` learns the policy in the
+    true environment. These two are for finding out which part is at fault; so is a model with
+    `pretrain(…, latents="true")`. `config` replaces the preset's settings. With `out` (a directory) the same call goes
+    on where it was stopped, to the same bits; a run with a method of your own begins anew.
     """
     key = root_key(seed)
     theta = resolve_instance(family, instance, stream(key, "adaptation/instance"))
@@ -142,7 +142,15 @@ def _method(method: str | AbstractMethod | None, model: Any, setting: Setting) -
         return runnable(method, setting)
     if method is None and not isinstance(model, Model):
         raise ValueError(f"learn_policy needs a hipmdp.Model, or a method of your own; got {type(model).__name__}.")
-    return find_method(method or model.method, setting, "learn_policy")
+    return find_method(method or default_method(model, setting), setting, "learn_policy")
+
+
+def default_method(model: Model, setting: Setting) -> str:
+    """The best that is known for a model: `refined` for an embedded one that has a Q(s, w), otherwise its own."""
+    given = setting.adaptation is None or setting.adaptation.pqn is not None
+    plain = setting.preset == "default" and setting.imagine_in == "model" and given
+    refines = plain and model.method == "embedded" and model.latent_policy is not None
+    return "refined" if refines else model.method
 
 
 def _check(

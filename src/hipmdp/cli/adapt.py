@@ -55,9 +55,9 @@ def adapt(
 ) -> None:
     """Adapt a model to a new instance: infer its latent from its episodes and learn a policy for it.
 
-    The first episode is controlled by the model's policy for all members, while the latent is inferred. An embedded
-    model then learns a policy for this instance; --method refined learns further from the one for all; an amortised one
-    (as those that come with hipmdp) goes on as it is.
+    The first episode is controlled by the model's policy for all members, while the latent is inferred. From it a
+    policy for this instance is learned in imagination (--method refined); --method embedded learns one from nothing, as
+    the paper does, and --method amortised goes on with the one for all.
 
     With --out it can be interrupted (Ctrl-C) and started again: it resumes, to the same bits.
 
@@ -80,7 +80,8 @@ def adapt(
         at: With --logs: the state to ask about (1.5,-0.2); by default where the log ends.
         horizon: With --logs: how many steps ahead to forecast.
         episodes: Real episodes.
-        method: embedded, refined or amortised, which share a model; by default what the model is.
+        method: refined, embedded or amortised, which share a model; by default refined where the model has a policy
+            for all members.
         seed: Seed of everything that is drawn.
         reward: Inside imagination: given, learned from the logs, or true (diagnosis). With --logs: learned (if it was),
             none, or module:function, a function of (state, action, next_state) written in JAX.
