@@ -49,7 +49,7 @@ def test_from_a_good_policy_one_round_is_enough(first):
     unit = float(first.pqn.unit.value)
     learner = new_rounds_learner(first.best, PQN, jax.random.key(2), unit=unit)
     value = imagined_return(CORRIDOR, THETAS, first.best, KEYS)
-    again = learned(learner._replace(best_return=value, own_return=value, before=value))
+    again = learned(learner.valued(value, is_own=True))
     assert int(again.pqn.iteration) == 100
     assert float(again.pqn.unit.value) == pytest.approx(unit, rel=1e-5)
     # A tie keeps the policy there is.
@@ -59,7 +59,7 @@ def test_from_a_good_policy_one_round_is_enough(first):
 def test_a_candidate_is_kept_where_nothing_better_is_found(first):
     """Two iterations teach nothing."""
     learner = new_rounds_learner(untrained(5), PQN, jax.random.key(6), best=first.best)
-    kept = learned(learner._replace(best_return=first.best_return), iterations=1, rounds=1)
+    kept = learned(learner.valued(first.best_return, is_own=False), iterations=1, rounds=1)
     jax.tree.map(np.testing.assert_array_equal, kept.best, first.best)
     assert float(kept.best_return) == 8.0
 

@@ -6,12 +6,13 @@ given up only for one with a higher imagined return.
 
 import abc
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from hipmdp._random import stream
 from hipmdp.adaptation import phases, retuning
@@ -160,31 +161,17 @@ class ByPQN(AbstractImagining):
         self, key: PRNGKeyArray, state: AdaptationState, imagined: Imagined, *, has_policy: bool, on_chunk: OnChunk
     ) -> AdaptationState:
         """Rounds until the imagined return rises no more."""
-        config, learner, begun = self.config, _rounds(state), time.monotonic()
-        keys = phases.validation_keys(state, config.validation_episodes)
-        environment, contexts, members = imagined
-        assert members is not None
+        learner, keys = _rounds(state), phases.validation_keys(state, self.config.validation_episodes)
+        environment, contexts, _ = imagined
         if has_policy and int(learner.pqn.iteration) == 0:
             value = imagined_return(environment, contexts, learner.best, keys)
-            own = value if self.keeps_network else learner.own_return
-            learner = learner._replace(best_return=value, own_return=own, before=own)
+            learner = learner.valued(value, is_own=self.keeps_network)
             state = state.noted(return_to_beat=float(value))
 
         def with_learner(learner: RoundsLearner) -> None:
             on_chunk(replace(state, learner=learner))
 
-        learner = learn_in_rounds(
-            self.pqn,
-            environment,
-            contexts,
-            members,
-            learner,
-            iterations=config.iterations,
-            rounds=config.imagined_rounds,
-            keys=keys,
-            on_chunk=with_learner,
-            is_late=lambda: config.seconds is not None and time.monotonic() - begun > config.seconds,
-        )
+        learner = learn_by_rounds(self.config, imagined, learner, keys=keys, on_chunk=with_learner)
         returns = evaluate_imagined(environment, contexts, learner.best, jax.random.clone(keys))
         expected = Expected(float(learner.best_return), float(np.std(returns)))
         episodes = int(learner.pqn.episodes)
@@ -204,6 +191,32 @@ class ByPQN(AbstractImagining):
         before = most * max(0, state.tunings - 1)
         done = before + int(_rounds(state).pqn.iteration)
         return done * self.pqn.steps, (before + most) * self.pqn.steps
+
+
+def learn_by_rounds(
+    config: AdaptationConfig,
+    imagined: Imagined,
+    learner: RoundsLearner,
+    *,
+    keys: Key[Array, " validation"],
+    on_chunk: Callable[[RoundsLearner], None],
+) -> RoundsLearner:
+    """Rounds of PQN in an imagined world, until the imagined return rises no more or it took `config.seconds`."""
+    assert config.pqn is not None
+    assert imagined.members is not None
+    begun = time.monotonic()
+    return learn_in_rounds(
+        config.pqn,
+        imagined.environment,
+        imagined.contexts,
+        imagined.members,
+        learner,
+        iterations=config.iterations,
+        rounds=config.imagined_rounds,
+        keys=keys,
+        on_chunk=on_chunk,
+        is_late=lambda: config.seconds is not None and time.monotonic() - begun > config.seconds,
+    )
 
 
 def family_network(model: Model) -> QNetwork:

@@ -38,6 +38,11 @@ class RoundsLearner(NamedTuple):
     finished: Bool[Array, ""]
     """Whether no further round follows."""
 
+    def valued(self, value: Float[Array, ""], *, is_own: bool) -> "RoundsLearner":
+        """With the imagined return of the policy there is, which the PQN goes on from where it `is_own`."""
+        own = value if is_own else self.own_return
+        return self._replace(best_return=value, own_return=own, before=own)
+
 
 def new_rounds_learner(
     network: QNetwork,

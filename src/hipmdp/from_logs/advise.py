@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from hipmdp._random import root_key, stream
+from hipmdp.adaptation.imagining import learn_by_rounds
 from hipmdp.control.policies import Greedy
 from hipmdp.control.policy_learner import learn_in_imagination, new_policy_learner
 from hipmdp.control.q_network import QNetwork, copy_network
-from hipmdp.control.rounds import imagined_return, learn_in_rounds, new_rounds_learner
+from hipmdp.control.rounds import RoundsLearner, imagined_return, new_rounds_learner
 from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.infer import tune_model
@@ -156,27 +157,20 @@ def _learned(
 ) -> QNetwork:
     """The best policy that is learned in imagination, or `known`, the family's, where nothing better is found."""
     keys = jax.random.split(stream(key, "logs/validation"), config.validation_episodes)
-    environment, contexts, members = imagined
+    environment, contexts, _ = imagined
     dqn_key, network_key = stream(key, "logs/dqn"), stream(key, "logs/network")
     if config.pqn is not None:
-        assert members is not None
         steps, total = config.pqn.steps, config.imagined_rounds * config.iterations * config.pqn.steps
         learner = new_rounds_learner(model.new_network(config.pqn, network_key), config.pqn, dqn_key)
         if known is not None:
             learner = new_rounds_learner(known, config.pqn, dqn_key, unit=model.policy_unit)
             value = imagined_return(environment, contexts, known, keys)
-            learner = learner._replace(best_return=value, own_return=value, before=value)
-        return learn_in_rounds(
-            config.pqn,
-            environment,
-            contexts,
-            members,
-            learner,
-            iterations=config.iterations,
-            rounds=config.imagined_rounds,
-            keys=keys,
-            on_chunk=lambda learner: on_progress(int(learner.pqn.iteration) * steps, total),
-        ).best
+            learner = learner.valued(value, is_own=True)
+
+        def on_chunk(learner: RoundsLearner) -> None:
+            on_progress(int(learner.pqn.iteration) * steps, total)
+
+        return learn_by_rounds(config, imagined, learner, keys=keys, on_chunk=on_chunk).best
     episodes = config.imagined_episodes
     capacity = (episodes + config.dqn.lanes) * model.specification.horizon
     return learn_in_imagination(
