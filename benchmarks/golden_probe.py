@@ -155,7 +155,9 @@ def cell(stage: str) -> dict[str, np.ndarray]:
     plan = find("hipmdp.study.tasks:plan", "hipmdp.study.pieces:plan")
     compare, read = find("hipmdp.study.compare:compare"), find("hipmdp.study.results:read_results")
     Variant, parse_setup = find(f"{setups}:Variant"), find(f"{setups}:parse_setup")
-    tiny = spelled(Variant, adaptation=(("imagined_episodes", 4), ("retunings", 0)), dqn=(("hidden", (16, 16)),))
+    tiny = spelled(
+        Variant, adaptation=(("imagined_episodes", 4), ("retunings", 0), ("pqn", None)), dqn=(("hidden", (16, 16)),)
+    )
     variant = Variant(
         "tiny", dynamics=(("rounds", 100), ("tune_rounds", 10)), collection=(("hidden", (16, 16)),), **tiny
     )

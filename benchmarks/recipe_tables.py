@@ -32,11 +32,11 @@ def rows(results: Results, family: str, kind: str) -> list[str]:
             continue
         score, learning = (own.table(family, method, what) for what in ("score", "learning_score"))
         success = own.table(family, method, "success")[..., 0].mean()
-        cells = [estimate(mean, score[..., 0]), estimate(mean, score[..., 1])]
-        cells += [paired_difference(score[..., 1], score[..., 0])]
+        cells = [str(estimate(mean, score[..., episode])) for episode in (0, 1)]
+        cells += [str(paired_difference(score[..., 1], score[..., 0]))]
         cells += [f"{learning[..., episode].mean():.3f}" for episode in (0, 1)]
         cells += [f"{success:.2f}", f"{score.shape[0]} × {score.shape[1]}"]
-        lines.append(f"| {family} | {kind} | {method} | " + " | ".join(str(cell) for cell in cells) + " |")
+        lines.append(f"| {family} | {kind} | {method} | " + " | ".join(cells) + " |")
     return lines
 
 

@@ -23,6 +23,7 @@ from hipmdp.families.protocol import BaseFamily, theta_values
 from hipmdp.families.rollout import Transition
 from hipmdp.pretraining.model import Model
 from hipmdp.pretraining.pretrain import prepare_model
+from hipmdp.settings import recipe
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.presets import adaptation_preset, dqn_preset
@@ -113,7 +114,9 @@ class BuiltInMethod(RunnableMethod):
         """Settings of Algorithm 1."""
         given, specification = self.setting.adaptation, self.family.specification
         preset = self.setting.preset
-        return given or adaptation_preset(preset, specification, refined=self.begins_refined)
+        if given is None:
+            return adaptation_preset(preset, specification, refined=self.begins_refined)
+        return recipe.with_little_exploration(given) if self.begins_refined and given.pqn is not None else given
 
     @property
     def used_config(self) -> AdaptationConfig | None:
@@ -131,7 +134,10 @@ class BuiltInMethod(RunnableMethod):
         """Settings of a DQN in real episodes: one lane, and no restarts, as a real system cannot be put anywhere."""
         given = self.setting.adaptation
         preset, specification, episodes = self.setting.preset, self.family.specification, self.setting.episodes
-        config = dqn_preset(preset, specification, episodes) if given is None else given.dqn
+        if given is None or given.pqn is not None:
+            config = dqn_preset(preset, specification, episodes)
+        else:
+            config = given.dqn
         return replace(config, lanes=1, restart_share=0.0)
 
     def completed(self, run: Run, state: AdaptationState, *, batch: Transitions | None, key: PRNGKeyArray) -> Run:

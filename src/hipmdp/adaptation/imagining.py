@@ -138,8 +138,8 @@ class ByPQN(AbstractImagining):
         return new_rounds_learner(network, self.pqn, stream(key, "adaptation/dqn", 0))
 
     def chance(self, state: AdaptationState) -> Float[Array, ""]:
-        """None: what real episodes are to show is found by the belief, and by a T̂ that is wrong."""
-        return jnp.zeros((), jnp.float32)
+        """Random before anything was learned; then none: a T̂ that is wrong shows itself on the way."""
+        return jnp.asarray(1.0 if state.tunings == 0 else 0.0, jnp.float32)
 
     def imagines_on(self, state: AdaptationState) -> bool:
         """What T̂ has to teach was learned when it was tuned."""
@@ -163,7 +163,7 @@ class ByPQN(AbstractImagining):
         """Rounds until the imagined return rises no more."""
         learner, keys = _rounds(state), phases.validation_keys(state, self.config.validation_episodes)
         environment, contexts, _ = imagined
-        if has_policy and int(learner.pqn.iteration) == 0:
+        if has_policy and len(keys) > 0 and int(learner.pqn.iteration) == 0:
             value = imagined_return(environment, contexts, learner.best, keys)
             learner = learner.valued(value, is_own=self.keeps_network)
             state = state.noted(return_to_beat=float(value))
@@ -172,16 +172,18 @@ class ByPQN(AbstractImagining):
             on_chunk(replace(state, learner=learner))
 
         learner = learn_by_rounds(self.config, imagined, learner, keys=keys, on_chunk=with_learner)
-        returns = evaluate_imagined(environment, contexts, learner.best, jax.random.clone(keys))
-        expected = Expected(float(learner.best_return), float(np.std(returns)))
+        expected = None
+        if len(keys) > 0:
+            returns = evaluate_imagined(environment, contexts, learner.best, jax.random.clone(keys))
+            expected = Expected(float(learner.best_return), float(np.std(returns)))
         episodes = int(learner.pqn.episodes)
         before = state.imagined_before
         state = replace(state, learner=learner, imagined_before=before + episodes, expected=expected).noted(
             imagined_before=before,
             imagined_episodes=episodes,
             imagined_steps=int(learner.pqn.iteration) * self.pqn.steps,
-            imagined_return=expected.mean,
-            imagined_spread=expected.spread,
+            imagined_return=float(learner.best_return),
+            imagined_spread=None if expected is None else expected.spread,
         )
         return phases.next_phase(state, Phase.INTERACT)
 

@@ -146,7 +146,10 @@ def _method(method: str | AbstractMethod | None, model: Any, setting: Setting) -
 
 
 def default_method(model: Model, setting: Setting) -> str:
-    """The best that is known for a model: `refined` for an embedded one that has a Q(s, w), otherwise its own."""
+    """The best that is known for a model: `refined` for an embedded one that has a Q(s, w), otherwise its own.
+
+    A model of method `amortised` is one of which somebody has asked that nothing be trained at a new member.
+    """
     given = setting.adaptation is None or setting.adaptation.pqn is not None
     plain = setting.preset == "default" and setting.imagine_in == "model" and given
     refines = plain and model.method == "embedded" and model.latent_policy is not None

@@ -95,7 +95,7 @@ class AbstractModelBased(BuiltInMethod):
     # A real episode.
 
     def with_actor(self, state: AdaptationState) -> AdaptationState:
-        """Q(s, w) under the belief, or a policy that was learned for the instance: ε-greedy, with imagination's ε."""
+        """Q(s, w) under the belief, or a policy that was learned for the instance, with the learner's ε."""
         number = self.select_policy(state)
         if number == 0 and self.has_first_policy(state.model):
             if state.filter is not None:
@@ -128,7 +128,6 @@ class AbstractModelBased(BuiltInMethod):
         state = state.noted(surprised=bool(remarks))
         if state.episode == 0 and state.belief is not None:
             remarks = [*remarks, *little_told(phases.variance_left(state))]
-        if state.episode == 0 and state.belief is not None:
             state = replace(state, latent=state.belief.best)
         state = state.noted(
             policy=number,
@@ -256,7 +255,7 @@ class AbstractModelBased(BuiltInMethod):
         return Greedy(self.network(state))
 
     def select_policy(self, state: AdaptationState) -> int:
-        """Number of the policy for the next episode: that of the last tuning, unless another has earned as much.
+        """Number of the policy for the next episode: that of the last tuning, unless another has earned clearly more.
 
         0 is the policy of the first episode.
         """

@@ -184,11 +184,6 @@ def policy_number(state: AdaptationState, number: int) -> QNetwork:
     return state.network if number == state.tunings else state.previous_policies[number - 1]
 
 
-def without_best_return(state: AdaptationState) -> AdaptationState:
-    """T̂ has changed: what the best policy was worth is not known any more."""
-    return replace(state, learner=state.policy_learner._replace(best_return=jnp.asarray(-jnp.inf, jnp.float32)))
-
-
 def next_phase(state: AdaptationState, phase: Phase, **changes: Any) -> AdaptationState:
     """The state at the beginning of `phase`."""
     return replace(state, phase=phase, **changes)

@@ -80,8 +80,8 @@ def adapt(
         at: With --logs: the state to ask about (1.5,-0.2); by default where the log ends.
         horizon: With --logs: how many steps ahead to forecast.
         episodes: Real episodes.
-        method: refined, embedded or amortised, which share a model; by default refined where the model has a policy
-            for all members.
+        method: refined, embedded or amortised, which share a model; by default refined, or amortised for a model of
+            that method (as those that come with hipmdp).
         seed: Seed of everything that is drawn.
         reward: Inside imagination: given, learned from the logs, or true (diagnosis). With --logs: learned (if it was),
             none, or module:function, a function of (state, action, next_state) written in JAX.

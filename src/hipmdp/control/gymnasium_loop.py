@@ -61,7 +61,7 @@ class _SteppedLanes:
         self.held, self.left = (np.array(leaf) for leaf in state.lanes.held)
         self.started = int(state.started)
         self.environments: list[CheckedEnvironment | None] = [None] * config.lanes
-        self.chance = [0.0] * config.lanes
+        self.epsilon, self.chance = [0.0] * config.lanes, [0.0] * config.lanes
         self.events, self.holds = state.events, bool(state.events.holds)
 
     def tick(self, online: QNetwork, draws: Draws, limit: int) -> LoggedSteps:
@@ -77,7 +77,9 @@ class _SteppedLanes:
         self.events = _observed(
             self.events, jax.tree.map(lambda leaf: leaf.reshape(steps, lanes, *leaf.shape[1:]), rows)
         )
-        self.holds = bool(self.events.holds)
+        if self.holds is not bool(self.events.holds):
+            self.holds = not self.holds
+            self.chance = [self._chance(epsilon) for epsilon in self.epsilon]
         return rows
 
     def _begin(self, lane: int, seed: int) -> None:
@@ -85,10 +87,13 @@ class _SteppedLanes:
         environment = self.pool.acquire(self.values[episode % len(self.values)])
         self.environments[lane], self.states[lane] = environment, environment.reset(seed)
         self.time[lane], self.episode[lane], self.active[lane] = 0, episode, True
-        share = epsilon(self.config, jnp.asarray(episode, jnp.int32))
-        self.chance[lane] = float(begin_chance(share, self.config.longest_run, jnp.asarray(self.holds)))
-        self.left[lane] = 0
+        self.epsilon[lane] = float(epsilon(self.config, jnp.asarray(episode, jnp.int32)))
+        self.chance[lane], self.left[lane] = self._chance(self.epsilon[lane]), 0
         self.started += 1
+
+    def _chance(self, epsilon: float) -> float:
+        """The probability that a run of random actions begins."""
+        return float(begin_chance(jnp.asarray(epsilon, jnp.float32), self.config.longest_run, jnp.asarray(self.holds)))
 
     def _step(self, rows: LoggedSteps, row: int, lane: int, online: QNetwork, draws: Draws, step: int) -> None:
         environment = self.environments[lane]

@@ -75,7 +75,8 @@ def learn_in_rounds(
 ) -> RoundsLearner:
     """Rounds of `iterations`, another one if the last quarter still raised the imagined return of its policies.
 
-    `keys` are those of the greedy imagined episodes, each in one of `contexts`; `members` are those of the lanes. No
+    `keys` are those of the greedy imagined episodes, each in one of `contexts`; without any, all rounds are run and the
+    last policy is used. `members` are those of the lanes. No
     round begins once `is_late`, but the first. It goes on from any chunk.
     """
     look, quarter = max(1, iterations // LOOKS), iterations - iterations // 4
@@ -90,12 +91,16 @@ def learn_in_rounds(
             learner = learner._replace(before=learner.own_return)
         count = min(look, iterations - place)
         state = pqn.run_iterations(config, environment, members, learner.pqn, iterations=count, total=iterations)
-        value = imagined_return(environment, contexts, state.online, keys)
-        learner = learner._replace(pqn=state, own_return=jnp.maximum(learner.own_return, value))
-        if is_better(float(value), float(learner.best_return)):
-            learner = learner._replace(best=pqn.values_network(config, state.online), best_return=value)
+        learner = learner._replace(pqn=state)
+        if len(keys) == 0:
+            learner = learner._replace(best=pqn.values_network(config, state.online))
+        else:
+            value = imagined_return(environment, contexts, state.online, keys)
+            learner = learner._replace(own_return=jnp.maximum(learner.own_return, value))
+            if is_better(float(value), float(learner.best_return)):
+                learner = learner._replace(best=pqn.values_network(config, state.online), best_return=value)
         if place + count == iterations:
-            rises = has_risen(float(learner.own_return), float(learner.before))
+            rises = len(keys) == 0 or has_risen(float(learner.own_return), float(learner.before))
             over = (done + count) // iterations >= rounds or not rises or is_late()
             learner = learner._replace(finished=jnp.asarray(over))
         on_chunk(learner)

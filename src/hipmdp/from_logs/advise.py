@@ -26,7 +26,7 @@ from hipmdp.imagination.reward import AbstractReward, log_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.presets import adaptation_preset
-from hipmdp.settings.recipe import SQUASH
+from hipmdp.settings.recipe import SQUASH, with_little_exploration
 
 FUTURES = 64
 """Imagined futures behind the value of an action."""
@@ -109,7 +109,8 @@ def advise(
     learning = imagined(config, config.latent_temperature, "logs/contexts")
     policy = model.latent_policy if reward is None else None
     known = None if policy is None else copy_network(policy.at(latent if model.has_latent else jnp.zeros_like(latent)))
-    network = _learned(model, config, learning, known, key=key, on_progress=on_progress)
+    learned_by = config if known is None else with_little_exploration(config)
+    network = _learned(model, learned_by, learning, known, key=key, on_progress=on_progress)
     # The policy may bear more doubt about w_b than there is; its value is asked of what the data allow.
     futures = imagined(replace(config, weight_draws=FUTURES, mean_weights=False), 1.0, "logs/futures")
     keys = jax.random.split(stream(key, "logs/futures", 1), FUTURES)

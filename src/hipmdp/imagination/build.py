@@ -81,14 +81,14 @@ def imagine_instance(
     key: PRNGKeyArray,
 ) -> Imagined:
     """One instance: T̂ tuned to its data, and every w_b that the data still allow (no deviations: the fitted one)."""
+    contexts_key, member_key = jax.random.split(key)
     contexts = instance_contexts(
-        dynamics, latent, key=key, draws=config.weight_draws, mean=config.mean_weights, deviations=deviations
+        dynamics, latent, key=contexts_key, draws=config.weight_draws, mean=config.mean_weights, deviations=deviations
     )
     members = None
     if config.pqn is not None:
         groups, each = config.pqn.groups, config.pqn.members
-        own_key = jax.random.fold_in(key, 1)
-        drawn = instance_members(contexts, latent, key=own_key, groups=groups, members=each, deviations=deviations)
+        drawn = instance_members(contexts, latent, key=member_key, groups=groups, members=each, deviations=deviations)
         members = Members(drawn, LATENTS_APART)
     return Imagined(_environment(dynamics, around.extended(data)), contexts, members)
 

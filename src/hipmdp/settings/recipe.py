@@ -105,7 +105,7 @@ def adaptation(specification: Specification, *, refined: bool = False) -> Adapta
 def with_little_exploration(config: AdaptationConfig) -> AdaptationConfig:
     """For a learner that goes on from a policy."""
     if config.pqn is not None:
-        return replace(config, pqn=replace(config.pqn, epsilon_start=REFINED_EPSILON))
+        return replace(config, pqn=replace(config.pqn, epsilon_start=config.pqn.epsilon_again))
     dqn, start = config.dqn, REFINED_EPSILON
     fall = decay(min(dqn.epsilon_floor, start), config.imagined_episodes, start) if dqn.epsilon_floor else None
     return replace(

@@ -109,7 +109,7 @@ def _advice(model: Model, transitions: Transitions, state: np.ndarray, reward: s
             )
         if reward == "none" or model.reward_head is None:
             return None
-    progress = Progress("adapt, imagined episode", 1)
+    progress = Progress("adapt, imagined step", 1)
 
     def report(done: int, total: int) -> None:
         progress.total = total
