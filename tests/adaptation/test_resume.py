@@ -10,32 +10,37 @@ import pytest
 from hipmdp._random import root_key
 from hipmdp.adaptation import learn_policy as module
 from hipmdp.adaptation.resume import Checkpoint
-from tests.systems.corridor import TRANSFER
+from tests.systems.corridor import PQN, TRANSFER
 from tests.systems.corridor_runs import adapt, built_in, model
 
 ALWAYS = replace(TRANSFER, inaccurate_factor=0.0, first_policy=True)
+BY_PQN = replace(ALWAYS, pqn=PQN, imagined_steps=6400, imagined_rounds=2)
 
 
-def _interrupted(directory, method, edges, every):
+def _interrupted(directory, method, edges, every, config):
     """A method, and its checkpoint at whose every `every`-th chunk edge Ctrl-C is pressed."""
 
     def show(state, record):
         checkpoint.interrupt.pressed = next(edges) % every == 0
 
-    chosen = built_in(method, adaptation=ALWAYS, on_chunk=lambda state: checkpoint.at_chunk_edge(state))
+    chosen = built_in(method, adaptation=config, on_chunk=lambda state: checkpoint.at_chunk_edge(state))
     checkpoint = Checkpoint(chosen, directory, {"run": method}, show, save_seconds=0.0)
     return chosen, checkpoint
 
 
 @pytest.mark.parametrize(
-    ("method", "every"), [("embedded", 5), ("model_free", 1), ("amortised", 1), ("refined", 4), ("blind", 1)]
-)
-def test_interrupted_at_chunk_edges_a_run_ends_with_the_same_bits(method, every, tmp_path):
+    ("method", "every", "config"),
+    [
+        ("embedded", 5, ALWAYS), ("model_free", 1, ALWAYS), ("amortised", 1, ALWAYS), ("refined", 4, ALWAYS),
+        ("blind", 1, ALWAYS), ("embedded", 5, BY_PQN), ("refined", 4, BY_PQN),
+    ],
+)  # fmt: skip
+def test_interrupted_at_chunk_edges_a_run_ends_with_the_same_bits(method, every, config, tmp_path):
     """Every `every`-th chunk edge is interrupted, in imagination too, until the run is done."""
-    whole = adapt(method, 1.0, config=ALWAYS)
+    whole = adapt(method, 1.0, config=config)
     stops, edges = 0, itertools.count(1)
     while True:
-        chosen, checkpoint = _interrupted(tmp_path, method, edges, every)
+        chosen, checkpoint = _interrupted(tmp_path, method, edges, every, config)
         try:
             state, transitions, _ = module._run(chosen, model(method), chosen.setting, root_key(1), checkpoint)
             break

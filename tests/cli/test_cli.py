@@ -30,8 +30,9 @@ def test_demo_prints_a_table_and_writes_a_picture(monkeypatch, capsys, tmp_path)
     # Small networks, which compile sooner.
     small = (("hidden", (8,)),)
     tiny = Variant(
-        "demo", dynamics=(*small, ("rounds", 20), ("tune_rounds", 5)), 
-        adaptation=(("pqn", tiny_policy().pqn), ("imagined_steps", 64)), collection=small, amortise=(("pqn", tiny_policy().pqn), ("steps", 64), ("pools", 2)),
+        "demo", dynamics=(*small, ("rounds", 20), ("tune_rounds", 5)), collection=small,
+        adaptation=(("pqn", tiny_policy().pqn), ("imagined_steps", 64)),
+        amortise=(("pqn", tiny_policy().pqn), ("steps", 64), ("pools", 2)),
     )  # fmt: skip
     for name, value in {"METHODS": ["embedded", "model_free"], "TRAINING_EPISODES": 2, "SMALL": tiny}.items():
         monkeypatch.setattr(importlib.import_module("hipmdp.cli.demo"), name, value)

@@ -134,10 +134,8 @@ class BuiltInMethod(RunnableMethod):
         """Settings of a DQN in real episodes: one lane, and no restarts, as a real system cannot be put anywhere."""
         given = self.setting.adaptation
         preset, specification, episodes = self.setting.preset, self.family.specification, self.setting.episodes
-        if given is None or given.pqn is not None:
-            config = dqn_preset(preset, specification, episodes)
-        else:
-            config = given.dqn
+        config = given.dqn if given is not None and given.pqn is None else None
+        config = config or dqn_preset(preset, specification, episodes)
         return replace(config, lanes=1, restart_share=0.0)
 
     def completed(self, run: Run, state: AdaptationState, *, batch: Transitions | None, key: PRNGKeyArray) -> Run:
