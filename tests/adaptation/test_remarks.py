@@ -2,7 +2,7 @@
 
 import pytest
 
-from hipmdp.adaptation.remarks import Expected, little_told, surprise
+from hipmdp.adaptation.remarks import Expected, uninformative, surprise
 
 
 @pytest.mark.parametrize(
@@ -33,5 +33,7 @@ def test_nothing_is_expected_before_anything_was_imagined():
 
 
 def test_an_episode_that_says_little_is_told():
-    assert little_told(0.9)[0].startswith("The first episode said little about the instance (90% of the prior variance")
-    assert little_told(0.5) == little_told(None) == []
+    assert uninformative(0.9)[0].startswith(
+        "The first episode said little about the instance (90% of the prior variance"
+    )
+    assert uninformative(0.5) == uninformative(None) == []

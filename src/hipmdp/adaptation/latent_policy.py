@@ -12,7 +12,7 @@ from hipmdp.adaptation.belief_control import belief_actor, belief_policy, member
 from hipmdp.adaptation.built_in import BuiltInMethod
 from hipmdp.adaptation.method import Info
 from hipmdp.adaptation.model_based import AbstractModelBased
-from hipmdp.adaptation.remarks import little_told
+from hipmdp.adaptation.remarks import uninformative
 from hipmdp.adaptation.state import AdaptationState
 from hipmdp.control.policies import BeliefPolicy
 from hipmdp.control.q_network import QNetwork
@@ -58,7 +58,7 @@ class Amortised(BuiltInMethod):
         assert state.belief is not None
         latent = state.belief.best
         state = replace(state, latent=latent, episode=state.episode + 1)
-        remarks = little_told(phases.variance_left(state)) if state.episode == 1 else []
+        remarks = uninformative(phases.variance_left(state)) if state.episode == 1 else []
         return state, {"model_error": error, "latent": np.asarray(latent), "remarks": remarks}
 
     def network(self, state: AdaptationState) -> QNetwork:

@@ -19,7 +19,7 @@ from hipmdp.adaptation.belief_control import belief_actor, belief_policy, member
 from hipmdp.adaptation.built_in import BuiltInMethod
 from hipmdp.adaptation.imagining import AbstractImagining, ByDQN, ByPQN
 from hipmdp.adaptation.method import Info
-from hipmdp.adaptation.remarks import little_told, surprise
+from hipmdp.adaptation.remarks import uninformative, surprise
 from hipmdp.adaptation.run import Run
 from hipmdp.adaptation.state import AdaptationState, Phase
 from hipmdp.adaptation.update import update_from_batch
@@ -127,7 +127,7 @@ class AbstractModelBased(BuiltInMethod):
         remarks = surprise(state.learning_returns[-1], known)
         state = state.noted(surprised=bool(remarks))
         if state.episode == 0 and state.belief is not None:
-            remarks = [*remarks, *little_told(phases.variance_left(state))]
+            remarks = [*remarks, *uninformative(phases.variance_left(state))]
             state = replace(state, latent=state.belief.best)
         state = state.noted(
             policy=number,

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 UNSURE = 0.8
-"""Share of the prior variance of w_b above which an episode has told little about the instance."""
+"""Share of the prior variance of w_b above which an episode has said little about the instance."""
 SURPRISE, LEAST_SURPRISE = 3.0, 0.2
 """By how many standard deviations, and by what share of itself, a return must miss what was imagined."""
 
@@ -30,7 +30,7 @@ def surprise(value: float, expected: Expected | None) -> list[str]:
     ]
 
 
-def little_told(share: float | None) -> list[str]:
+def uninformative(share: float | None) -> list[str]:
     """Whether w_b is nearly as uncertain after the first episode as before; `share` is that of the prior variance."""
     if share is None or share <= UNSURE:
         return []
