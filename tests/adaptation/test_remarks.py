@@ -2,7 +2,7 @@
 
 import pytest
 
-from hipmdp.adaptation.remarks import Expected, uninformative, surprise
+from hipmdp.adaptation.remarks import Expected, surprise, uninformative
 
 
 @pytest.mark.parametrize(

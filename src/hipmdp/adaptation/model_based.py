@@ -19,7 +19,7 @@ from hipmdp.adaptation.belief_control import belief_actor, belief_policy, member
 from hipmdp.adaptation.built_in import BuiltInMethod
 from hipmdp.adaptation.imagining import AbstractImagining, ByDQN, ByPQN
 from hipmdp.adaptation.method import Info
-from hipmdp.adaptation.remarks import uninformative, surprise
+from hipmdp.adaptation.remarks import surprise, uninformative
 from hipmdp.adaptation.run import Run
 from hipmdp.adaptation.state import AdaptationState, Phase
 from hipmdp.adaptation.update import update_from_batch
