@@ -61,3 +61,13 @@ def test_it_looks_as_far_ahead_as_there_is_time_for(actions, steps):
 def test_a_study_has_about_as_many_training_episodes_whatever_the_number_of_instances(instances, episodes):
     assert recipe.training_episodes(instances, simulated=True) == episodes
     assert recipe.training_episodes(instances, simulated=False) == 150
+
+
+def test_what_the_rules_chose_is_explained():
+    """A latent of another size was not chosen by the rule, and a model without one has none."""
+    told = recipe.explained(SPECIFICATION, 5, 4, 2.5)
+    assert told["latent size"] == "4: one less than the 5 instances, from 2 to 12"
+    assert told["unit of rewards"].startswith("2.5,")
+    assert told["random actions"] == "single; held for up to 5 of 20 steps where nothing happens"
+    for size in (3, None):
+        assert "latent size" not in recipe.explained(SPECIFICATION, 5, size, None)

@@ -34,7 +34,7 @@ class BuiltInMethod(RunnableMethod):
 
     uses_model_of: ClassVar[str]
     begins_refined: ClassVar[bool] = False
-    """Whether its DQN begins with a policy, and so with little exploration."""
+    """Whether its learner begins with a policy, and so with little exploration."""
     uses_adaptation_config: ClassVar[bool] = True
     """Whether it imagines, or acts by what was imagined: then changes of `AdaptationConfig` concern it."""
 
@@ -127,7 +127,12 @@ class BuiltInMethod(RunnableMethod):
         """Where it imagines, or acts by what was imagined: the settings of Algorithm 1 with changes."""
         if not self.uses_adaptation_config:
             return None
-        return replace(self.config, dqn=replace(self.config.dqn, **dqn), **adaptation)
+        config = replace(self.config, **adaptation)
+        if dqn and config.pqn is not None:
+            raise ValueError(
+                "A variant's dqn is for the Double DQN in imagination: add ('pqn', None) to its adaptation."
+            )
+        return replace(config, dqn=replace(config.dqn, **dqn))
 
     @functools.cached_property
     def real_dqn(self) -> DDQNConfig:

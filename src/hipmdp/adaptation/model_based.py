@@ -45,7 +45,7 @@ from hipmdp.settings.dynamics import LatentRole
 
 
 class AbstractModelBased(BuiltInMethod):
-    """T̂ and a DQN inside it."""
+    """T̂, and a policy that is learned inside it."""
 
     imagines = True
     role: ClassVar[LatentRole]
@@ -55,7 +55,7 @@ class AbstractModelBased(BuiltInMethod):
     explores: ClassVar[bool] = True
     """Whether real episodes are ε-greedy; otherwise they are greedy."""
     keeps_network: ClassVar[bool] = False
-    """Whether the DQN always keeps its network when T̂ is tuned again."""
+    """Whether the learner goes on from the policy there is when T̂ is tuned."""
 
     # Before the first episode.
 
@@ -181,7 +181,7 @@ class AbstractModelBased(BuiltInMethod):
         )
 
     def has_candidate(self, state: AdaptationState) -> bool:
-        """Whether the model brings a policy along that the DQN could have found."""
+        """Whether the model brings a policy along that the learner could have found."""
         if not self.has_first_policy(state.model):
             return False
         shapes = [jax.tree.map(jnp.shape, network) for network in (member_policy(state), state.network)]

@@ -59,9 +59,9 @@ class AdaptationState:
     tunings: int = 0
     """How often T̂ was tuned, the first time included."""
     imagined_target: int = 0
-    """Imagined episodes that the DQN is to see so far."""
+    """Imagined episodes that a DQN is to see so far."""
     imagined_before: int = 0
-    """Those of the DQNs before it."""
+    """Those of the learners before it."""
     return_to_beat: float | None = None
     """Imagined return of the previous policy in a model just tuned, until the DQN has found a better one."""
     expected: Expected | None = None

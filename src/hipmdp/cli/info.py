@@ -88,8 +88,9 @@ def _model_facts(model: Model) -> dict[str, Any]:
     if columns:
         facts["columns of the logs"] = {k: v for k, v in columns.items() if v}
     if metadata.get("preset") == "default":
+        size = model.dynamics.config.latent_size if model.has_latent and model.dynamics is not None else None
         facts["chosen by the recipe"] = recipe.explained(
-            model.specification, int(metadata.get("instances", 0)), metadata.get("policy_unit")
+            model.specification, int(metadata.get("instances", 0)), size, metadata.get("policy_unit")
         )
     if remarks:
         facts["remarks"] = " ".join(remarks)

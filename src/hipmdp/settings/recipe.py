@@ -159,12 +159,13 @@ def search(specification: Specification) -> SearchConfig:
     return SearchConfig(replace(real_dqn(specification, episodes), lanes=LANES), episodes, ticks=50)
 
 
-def explained(specification: Specification, instances: int, unit: float | None) -> dict[str, str]:
-    """What the rules chose for a model, and what they read."""
+def explained(specification: Specification, instances: int, size: int | None, unit: float | None) -> dict[str, str]:
+    """What the rules chose for a model with latents of that size, if it has any, and what they read."""
     ahead, run = steps_ahead(specification.action_count), longest_run(specification)
-    directions = max(0, instances - 1)
-    choices = {
-        "latent size": f"{latent_size(instances)}, as {instances} instances differ in {directions} directions",
+    choices = {}
+    if size is not None and size == latent_size(instances):
+        choices["latent size"] = f"{size}: one less than the {instances} instances, from 2 to {MOST_LATENTS}"
+    choices |= {
         "steps ahead": f"{ahead}, as there are {specification.action_count} actions",
         "random actions": f"single; held for up to {run} of {specification.horizon} steps where nothing happens",
         "imagination": f"up to {MOST_ROUNDS} rounds of {IMAGINED_STEPS} steps, as long as the imagined return rises",

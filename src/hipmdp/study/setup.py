@@ -34,7 +34,7 @@ class Variant:
     collection: tuple[tuple[str, Any], ...] = ()
     """Fields of `DDQNConfig`, for the learners that collect the batch."""
     dqn: tuple[tuple[str, Any], ...] = ()
-    """Fields of `DDQNConfig`, for the learner in imagination."""
+    """Fields of `DDQNConfig`, for the Double DQN in imagination; with ("pqn", None) in `adaptation`."""
     amortise: tuple[tuple[str, Any], ...] = ()
     """Fields of `AmortiseConfig`."""
 
