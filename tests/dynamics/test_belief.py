@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.belief import HYPOTHESES, follow, new_filter
+from hipmdp.dynamics.belief import HYPOTHESES, new_filter
 from hipmdp.dynamics.model import new_dynamics
 from hipmdp.dynamics.network import Gaussian
 from hipmdp.dynamics.standardise import Scaling
@@ -196,26 +195,6 @@ def test_few_training_instances_give_few_hypotheses():
     assert new_filter(linear_dynamics(()), jax.random.key(0)).start.mean.shape == (1, 2)
     many = linear_dynamics(tuple(map(tuple, np.random.default_rng(0).normal(size=(40, 2)))))
     assert new_filter(many, jax.random.key(0)).start.mean.shape == (HYPOTHESES, 2)
-
-
-def test_following_a_log_is_updating_row_by_row():
-    dynamics = linear_dynamics()
-    truth = jnp.asarray([0.7, -0.4], jnp.float32)
-    state, action, change, _ = rows(dynamics, truth, 20)
-    chosen = new_filter(dynamics, jax.random.key(1))
-    expected = chosen.start
-    for row in range(20):
-        expected = eqx.filter_jit(chosen.update)(expected, state[row], action[row], change[row])
-    log = Transitions(
-        dynamics.specification,
-        {"state": np.asarray(state), "action": np.asarray(action), "next_state": np.asarray(state + change),
-         "reward": np.zeros(20), "terminated": np.zeros(20, bool), "truncated": np.arange(20) == 19,
-         "instance": np.zeros(20, int), "episode": np.zeros(20, int), "time": np.arange(20)},
-        {},
-    )  # fmt: skip
-    found = follow(chosen, log)
-    for name in ("log_weight", "mean", "covariance", "rows"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=2e-3, atol=2e-4)
 
 
 def test_members_are_drawn_from_the_mixture():

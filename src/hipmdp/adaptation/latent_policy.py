@@ -55,9 +55,10 @@ class Amortised(BuiltInMethod):
         """w_b is the most probable one now."""
         state = phases.store_episode(state)
         error = phases.model_error(key, state)
-        assert state.belief is not None
-        latent = state.belief.best
-        state = replace(state, latent=latent, episode=state.episode + 1)
+        belief = phases.smoothed_belief(state)
+        assert belief is not None
+        latent = belief.best
+        state = replace(state, belief=belief, latent=latent, episode=state.episode + 1)
         remarks = uninformative(phases.variance_left(state)) if state.episode == 1 else []
         return state, {"model_error": error, "latent": np.asarray(latent), "remarks": remarks}
 

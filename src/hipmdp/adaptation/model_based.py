@@ -122,7 +122,7 @@ class AbstractModelBased(BuiltInMethod):
         """The episode joins 𝒟_b; the error of T̂ on it is measured before T̂ is tuned."""
         number = self.select_policy(state)
         state = phases.store_episode(state)
-        state = replace(state, policy_index=(*state.policy_index, number))
+        state = replace(state, policy_index=(*state.policy_index, number), belief=phases.smoothed_belief(state))
         known = state.expected if number == state.tunings and number > 0 else None
         remarks = surprise(state.learning_returns[-1], known)
         state = state.noted(surprised=bool(remarks))
@@ -213,6 +213,7 @@ class AbstractModelBased(BuiltInMethod):
                 state.instance_data,
                 temperature=self.config.latent_temperature,
                 key=stream(state.imagination_key, "adaptation/filter"),
+                belief=state.belief,
             )
         return imagine_instance(
             state.dynamics,

@@ -23,9 +23,11 @@ from hipmdp.control.policy_learner import (
 from hipmdp.control.q_network import QNetwork
 from hipmdp.control.selection import by_real_return, is_better
 from hipmdp.data.experience import steps_to_transitions
+from hipmdp.dynamics.belief import Belief
 from hipmdp.dynamics.infer import infer_latent, tune_model
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.dynamics.quality import quality
+from hipmdp.dynamics.smooth import smoothed
 from hipmdp.imagination.build import Imagined
 from hipmdp.pretraining.model import Model
 from hipmdp.settings.adaptation import FIRST_EPISODES, AdaptationConfig
@@ -58,6 +60,11 @@ def model_error(key: PRNGKeyArray, state: AdaptationState) -> float:
     return quality(state.dynamics, episode, state.latent, key=stream(key, "adaptation/model_error")).error
 
 
+def smoothed_belief(state: AdaptationState) -> Belief | None:
+    """The belief after all of 𝒟_b, where there is one."""
+    return None if state.filter is None else smoothed(state.filter, state.instance_data)
+
+
 def variance_left(state: AdaptationState) -> float:
     """The variance of w_b under the belief, as a share of that before the first episode."""
     assert state.belief is not None
@@ -82,7 +89,10 @@ def tune(
     latent, data = state.latent if fixed_latent else None, state.instance_data
     if accurate_below > 0:
         if latent is None:
-            latent = infer_latent(family, data, key=stream(key, "adaptation/infer")).value
+            known = state.belief
+            latent = (
+                infer_latent(family, data, key=stream(key, "adaptation/infer")).value if known is None else known.best
+            )
         error = quality(family, data, latent, key=stream(key, "adaptation/model_error", 1)).error
         state = state.noted(error_after_inference=error)
         if error <= accurate_below:

@@ -21,7 +21,7 @@ independent; the covariance that it reports counts them 1/T (Λ₀ is the precis
 and the weights p_h count them 1/T', so that a hypothesis whose time is yet to come stays in the bank.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,12 +29,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.model import Dynamics, padded
-from hipmdp.dynamics.standardise import padded_size
+from hipmdp.dynamics.model import Dynamics
 from hipmdp.settings.dynamics import FilterConfig
 
-HYPOTHESES = 8
+HYPOTHESES = 33
 """Filters in a bank, at most."""
 
 
@@ -196,33 +194,13 @@ class Filter(eqx.Module):
         return self.dynamics.noise_variance() + jnp.var(means, axis=0)
 
 
-def follow(chosen: Filter, log: Transitions) -> Belief:
-    """The belief after all transitions of one instance, in the order of the log."""
-    specification = chosen.dynamics.specification
-    state, after = specification.from_origin(log.state), specification.from_origin(log.next_state)
-    rows = (state, log.action, specification.wrap_angles(after - state), chosen.dynamics.shares(log.duration))
-    size = padded_size(len(log))
-    return _follow(chosen, padded(rows, size), jnp.asarray(len(log), jnp.int32))
-
-
-@eqx.filter_jit
-def _follow(chosen: Filter, rows: Any, count: Int[Array, ""]) -> Belief:
-    def one(belief: Belief, row: Any) -> tuple[Belief, None]:
-        number, (state, action, change, share) = row
-        updated = chosen.update(belief, state, action, change, share)
-        return jax.tree.map(lambda new, old: jnp.where(number < count, new, old), updated, belief), None
-
-    numbers = jnp.arange(rows[1].shape[0], dtype=jnp.int32)
-    return jax.lax.scan(one, chosen.start, (numbers, rows))[0]
-
-
 def new_filter(
     dynamics: Dynamics, key: PRNGKeyArray, hypotheses: int = HYPOTHESES, config: FilterConfig | None = None
 ) -> Filter:
     """A filter whose first belief is the family's: nothing is known of the instance.
 
-    One hypothesis is the prior itself, N(μ_w, Σ_w). The others stand at training latents, chosen to be far apart, with
-    the spread that is left between neighbours.
+    One hypothesis is the prior itself, N(μ_w, Σ_w). The others stand at training latents, chosen to be far apart if
+    there are many, each as wide as half the way to its neighbour.
     """
     prior, latents = dynamics.latent_prior, np.asarray(dynamics.latents, np.float64)
     scale = np.sqrt(np.asarray(prior.variance, np.float64))
@@ -257,8 +235,9 @@ def _far_apart(points: np.ndarray, count: int) -> list[int]:
 
 
 def _gap(points: np.ndarray, chosen: list[int]) -> float:
-    """How far a training latent is from the nearest chosen one, per dimension; at least a tenth of the prior."""
-    if len(chosen) == 0:
+    """Spread around a hypothesis, per dimension: half the way to the nearest other one; at least a tenth of the prior."""
+    if len(chosen) < 2:
         return 1.0
-    gaps = np.min(np.mean((points[:, None] - points[None, chosen]) ** 2, axis=-1), axis=1)
-    return float(np.clip(np.sqrt(gaps.mean()), 0.1, 1.0))
+    gaps = np.mean((points[chosen][:, None] - points[None, chosen]) ** 2, axis=-1)
+    nearest = np.sqrt(np.min(gaps + np.diag(np.full(len(chosen), np.inf)), axis=1))
+    return float(np.clip(nearest.mean() / 2, 0.1, 1.0))

@@ -13,9 +13,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from hipmdp._random import numpy_generator
 from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.belief import follow, new_filter
+from hipmdp.dynamics.belief import Belief, new_filter
 from hipmdp.dynamics.infer import latent_covariance
 from hipmdp.dynamics.model import Dynamics
+from hipmdp.dynamics.smooth import smoothed
 from hipmdp.families.protocol import BaseFamily, Theta
 from hipmdp.families.rollout import AbstractEnvironment, Members
 from hipmdp.imagination.contexts import LATENTS_APART, Deviations, instance_contexts, instance_members
@@ -101,16 +102,18 @@ def doubt(
     *,
     temperature: float | None,
     key: PRNGKeyArray,
+    belief: Belief | None = None,
 ) -> Deviations | None:
     """How far w_b may be from `latent` after `data`: by the belief, or by the Laplace covariance at a temperature.
 
     The belief is that of the model before it was tuned: where that has not changed, members are drawn from the belief
-    itself, otherwise their distance from its most probable one counts. At temperature 0 there is no doubt.
+    itself, otherwise their distance from its most probable one counts. At temperature 0 there is no doubt. A `belief`
+    after `data` that is known already is not worked out again.
     """
     if temperature is None:
-        belief = follow(new_filter(family, key), data)
-        centre = latent if tuned is family else belief.best
-        return lambda key, count: belief.draw(key, count) - centre[None]
+        known = belief or smoothed(new_filter(family, key), data)
+        centre = latent if tuned is family else known.best
+        return lambda key, count: known.draw(key, count) - centre[None]
     if temperature == 0:
         return None
     factor = jnp.linalg.cholesky(latent_covariance(tuned, data, latent, temperature))

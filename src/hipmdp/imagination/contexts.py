@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.settings.amortise import AmortiseConfig
@@ -88,11 +88,12 @@ SHARED_WEIGHTS: ConditionedContext = ConditionedContext(Context(None, 0), 0)  # 
 
 
 def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKeyArray) -> ConditionedContext:
-    """Imagined members of the family: w around a training latent; a leading axis of groups, each with a weight draw.
+    """Imagined members of the family; a leading axis of groups, each with a weight draw.
 
-    For half of them the w that the policy gets is off by a little noise.
+    Members differ in fewer ways than w has dimensions: w lies up to half-way from a training latent to one of its
+    nearest, and a little off that line. For half of them the w that the policy gets is off by a little noise.
     """
-    order_key, spread_key, noise_key, weight_key = jax.random.split(key, 4)
+    order_key, near_key, share_key, spread_key, noise_key, weight_key = jax.random.split(key, 6)
     groups, members = config.pqn.groups, config.pqn.members
     count = groups * members
     scale = jnp.sqrt(dynamics.latent_prior.variance)[None]
@@ -102,9 +103,20 @@ def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKey
     def normals(key: PRNGKeyArray) -> Float[Array, "samples latent"]:
         return scale * jax.random.normal(key, (count, scale.shape[1]), jnp.float32)
 
-    latents = dynamics.latents[order] + config.latent_spread * normals(spread_key)
+    nearest = _nearest(dynamics.latents / scale, config.neighbours)
+    which = jax.random.randint(near_key, (count,), 0, nearest.shape[1], jnp.int32)
+    other = dynamics.latents[nearest[order, which]]
+    share = jax.random.uniform(share_key, (count, 1), jnp.float32, 0, 0.5)
+    latents = dynamics.latents[order]
+    latents = latents + share * (other - latents) + config.latent_spread * normals(spread_key)
     noisy = (jnp.arange(count) % 2 == 1)[:, None]
     inputs = latents + jnp.where(noisy, config.latent_noise * normals(noise_key), 0.0)
     weights = dynamics.draw_weights(weight_key, groups)
     latents, inputs = (values.reshape(groups, members, -1) for values in (latents, inputs))
     return ConditionedContext(Context(weights[:, None], latents), inputs)
+
+
+def _nearest(points: Float[Array, "points dimensions"], count: int) -> Int[Array, "points nearest"]:
+    """The nearest other points of each, at most `count`; itself where there is no other."""
+    squares = jnp.sum((points[:, None] - points[None]) ** 2, axis=-1)
+    return jnp.argsort(squares, axis=1)[:, 1 : count + 1] if len(points) > 1 else jnp.zeros((1, 1), jnp.int32)

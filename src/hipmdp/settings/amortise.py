@@ -15,8 +15,10 @@ class AmortiseConfig:
     """Imagined steps of all lanes together."""
     pools: int = 30
     """How often members are drawn anew; after each pool the policy is evaluated."""
-    latent_spread: float = 0.35
-    """How far a drawn w is from a training latent, in standard deviations of the training latents."""
+    neighbours: int = 4
+    """A drawn w lies between a training latent and one of so many nearest ones."""
+    latent_spread: float = 0.2
+    """How far it is off the line between them, in standard deviations of the training latents."""
     latent_noise: float = 0.1
     """How far the w that the policy gets is from the true one, likewise, in half of the members."""
     validation_draws: int = 1

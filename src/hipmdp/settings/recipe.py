@@ -48,6 +48,9 @@ EXPLORING_SHARE = 0.6
 MOST_LATENTS = 12
 MOST_BRANCHES, MOST_STEPS_AHEAD = 64, 2
 """Sequences of actions that Q(s, w) is asked about at every step, and how long they are, at most."""
+INFORMATION_WEIGHT = 1.0
+"""A nat about w_b counts as much as one spread of the values over the actions: the first episode is there to find out
+whom it is about, and an action that can tell nothing new is given up."""
 AMORTISED_STEPS, ONLINE_STEPS = 8_000_000, 1_500_000
 """Imagined steps behind Q(s, w), and fewer where it is learned again and again."""
 TRAINING_EPISODES = 4800
@@ -98,6 +101,7 @@ def adaptation(specification: Specification, *, refined: bool = False) -> Adapta
         first_policy=True,
         steps_ahead=steps_ahead(specification.action_count),
         keep_accurate_weights=True,
+        information_weight=INFORMATION_WEIGHT,
     )
     return with_little_exploration(config) if refined else config
 
