@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import hipmdp
+from hipmdp.families.acrobot import Acrobot
 from hipmdp.families.compass import Compass
 from hipmdp.families.grid import Grid
+from hipmdp.families.hiv import HIV
 from hipmdp.settings import recipe
 from tests.systems.tiny import tiny_policy
 
@@ -40,7 +42,7 @@ def everything(family, reference):
 
 
 @pytest.mark.filterwarnings("ignore::hipmdp.LatentIgnoredWarning")
-@pytest.mark.parametrize("kind", [Grid, Compass])
+@pytest.mark.parametrize("kind", [Grid, Compass, Acrobot, HIV])
 def test_a_built_in_family_under_another_name_gives_the_same_bits(kind):
     own, other = (everything(family, kind()) for family in (kind(), renamed(kind)))
     for name in ("state", "action", "reward"):

@@ -199,8 +199,8 @@ def new_filter(
 ) -> Filter:
     """A filter whose first belief is the family's: nothing is known of the instance.
 
-    One hypothesis is the prior itself, N(μ_w, Σ_w). The others stand at training latents, chosen to be far apart if
-    there are many, each as wide as half the way to its neighbour.
+    One hypothesis is the prior itself, N(μ_w, Σ_w). The others stand at training latents, chosen to be far apart, with
+    the spread that is left between neighbours.
     """
     prior, latents = dynamics.latent_prior, np.asarray(dynamics.latents, np.float64)
     scale = np.sqrt(np.asarray(prior.variance, np.float64))
@@ -235,9 +235,8 @@ def _far_apart(points: np.ndarray, count: int) -> list[int]:
 
 
 def _gap(points: np.ndarray, chosen: list[int]) -> float:
-    """Spread around a hypothesis, per dimension: half the way to the nearest other one; at least a tenth of the prior."""
-    if len(chosen) < 2:
+    """How far a training latent is from the nearest chosen one, per dimension; at least a tenth of the prior."""
+    if len(chosen) == 0:
         return 1.0
-    gaps = np.mean((points[chosen][:, None] - points[None, chosen]) ** 2, axis=-1)
-    nearest = np.sqrt(np.min(gaps + np.diag(np.full(len(chosen), np.inf)), axis=1))
-    return float(np.clip(nearest.mean() / 2, 0.1, 1.0))
+    gaps = np.min(np.mean((points[:, None] - points[None, chosen]) ** 2, axis=-1), axis=1)
+    return float(np.clip(np.sqrt(gaps.mean()), 0.1, 1.0))

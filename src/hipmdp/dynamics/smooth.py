@@ -1,15 +1,15 @@
 """p(w_b | a whole log): every hypothesis of a filter, fitted to all rows at once.
 
 A filter takes every row at the w that it has then, and cannot take back what it made of early rows. Afterwards that
-can be done better. A new member is near a known one, or else it is a member as any other: each Gaussian N(μ_h, Λ_h⁻¹)
-of the first belief is a prior of its own, and so is N(μ_h, Σ_w) with the family's whole spread around it. For each of
-them Levenberg-Marquardt steps descend
+can be done better. A new member may be like a known one, near one, or a member as any other: each Gaussian of the first
+belief is a prior of its own, N(μ_h, Λ_h⁻¹), and so are wider ones around the same latents. For each of them
+Levenberg-Marquardt steps descend
 
     E_h(w) = Σ_n ρ(e_nᵀ R⁻¹ e_n) + (w − μ_h)ᵀ Λ_h (w − μ_h),  e_n = y_n − T̂(s_n, a_n, w)
 
 with R and the misfit c as in the filter, and ρ linear up to its gate and logarithmic beyond. At the end
-P_h = (Λ_h + H_h)⁻¹ with H_h = Σ_n J_nᵀ R⁻¹ J_n, and p_h is Laplace's evidence exp(−½ E_h) |Λ_h P_h|^½. The most probable
-hypotheses are kept, as many as the filter has.
+P_h = (Λ_h + H_h)⁻¹ with H_h = Σ_n J_nᵀ R⁻¹ J_n, and p_h is Laplace's evidence exp(−½ E_h) |Λ_h P_h|^½. The most
+probable hypotheses are kept, as many as the filter has.
 """
 
 from typing import NamedTuple
@@ -29,6 +29,8 @@ ROWS = 512
 """Rows that are used at most, evenly spread."""
 STEPS = 8
 """Levenberg-Marquardt steps, first of all hypotheses, then of those that are kept, with a better estimate of c."""
+SCALES = (0.3, 1.0)
+"""How wide the wider priors are, in spreads of the known latents."""
 DAMPING, SOFTER, HARDER = 0.1, 0.25, 6.0
 """The damping at first, and its factor after a step that lowered E and after one that did not."""
 
@@ -172,8 +174,9 @@ def _smoothed(log: _Log) -> Belief:
 
 
 def _priors(start: Belief) -> Prior:
-    """The first belief's, and wide ones around the same means; the first of them is wide already."""
-    means = jnp.concatenate([start.mean, start.mean[1:]])
-    wide = jnp.broadcast_to(start.covariance[:1], start.covariance[1:].shape)
-    covariance = jnp.concatenate([start.covariance, wide])
+    """The first belief's, and wider ones around the training latents. Its first hypothesis is the family's prior."""
+    around, family = start.mean[1:], start.covariance[0]
+    means = jnp.concatenate([start.mean, *(around for _ in SCALES)])
+    wider = [jnp.broadcast_to(scale**2 * family, (len(around), *family.shape)) for scale in SCALES]
+    covariance = jnp.concatenate([start.covariance, *wider])
     return Prior(means, covariance, jnp.linalg.inv(covariance))

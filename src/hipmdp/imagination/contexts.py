@@ -90,8 +90,8 @@ SHARED_WEIGHTS: ConditionedContext = ConditionedContext(Context(None, 0), 0)  # 
 def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKeyArray) -> ConditionedContext:
     """Imagined members of the family; a leading axis of groups, each with a weight draw.
 
-    Members differ in fewer ways than w has dimensions: w lies up to half-way from a training latent to one of its
-    nearest, and a little off that line. For half of them the w that the policy gets is off by a little noise.
+    Members differ in fewer ways than w has dimensions: half of them lie around a training latent, the others around a
+    point up to half-way to one of its nearest. For half of them the w that the policy gets is off by a little noise.
     """
     order_key, near_key, share_key, spread_key, noise_key, weight_key = jax.random.split(key, 6)
     groups, members = config.pqn.groups, config.pqn.members
@@ -106,7 +106,7 @@ def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKey
     nearest = _nearest(dynamics.latents / scale, config.neighbours)
     which = jax.random.randint(near_key, (count,), 0, nearest.shape[1], jnp.int32)
     other = dynamics.latents[nearest[order, which]]
-    share = jax.random.uniform(share_key, (count, 1), jnp.float32, 0, 0.5)
+    share = jnp.maximum(0, jax.random.uniform(share_key, (count, 1), jnp.float32, -0.5, 0.5))
     latents = dynamics.latents[order]
     latents = latents + share * (other - latents) + config.latent_spread * normals(spread_key)
     noisy = (jnp.arange(count) % 2 == 1)[:, None]
