@@ -28,8 +28,8 @@ def test_where_the_model_is_linear_every_hypothesis_is_a_bayesian_regression():
 
     prior = np.asarray(chosen.start.covariance, np.float64)
     means = np.asarray(chosen.start.mean, np.float64)
-    wide = np.concatenate([prior, *(scale**2 * np.broadcast_to(prior[:1], prior[1:].shape) for scale in SCALES)])
-    means = np.concatenate([means, *(means[1:] for _ in SCALES)])
+    around = [scale**2 * np.broadcast_to(prior[:1], prior[1:].shape) for scale in SCALES]
+    wide, means = np.concatenate([prior[:1], *around]), np.concatenate([means[:1], *(means[1:] for _ in SCALES)])
     hessian = np.einsum("ndi,ndj->ij", slopes, slopes) / NOISE
     covariance = np.linalg.inv(np.linalg.inv(wide) + hessian)
     pull = np.einsum("hij,hj->hi", np.linalg.inv(wide), means) + np.einsum("ndi,nd->i", slopes, change) / NOISE

@@ -34,6 +34,8 @@ from hipmdp.settings.dynamics import FilterConfig
 
 HYPOTHESES = 33
 """Filters in a bank, at most."""
+NARROWEST = 0.3
+"""Spread around a training latent, at least, in spreads of all: new members are between the known ones."""
 
 
 class Belief(NamedTuple):
@@ -235,8 +237,8 @@ def _far_apart(points: np.ndarray, count: int) -> list[int]:
 
 
 def _gap(points: np.ndarray, chosen: list[int]) -> float:
-    """How far a training latent is from the nearest chosen one, per dimension; at least a tenth of the prior."""
+    """How far a training latent is from the nearest chosen one, per dimension; at least `NARROWEST` of the prior."""
     if len(chosen) == 0:
         return 1.0
     gaps = np.min(np.mean((points[:, None] - points[None, chosen]) ** 2, axis=-1), axis=1)
-    return float(np.clip(np.sqrt(gaps.mean()), 0.1, 1.0))
+    return float(np.clip(np.sqrt(gaps.mean()), NARROWEST, 1.0))

@@ -1,8 +1,8 @@
 """p(w_b | a whole log): every hypothesis of a filter, fitted to all rows at once.
 
 A filter takes every row at the w that it has then, and cannot take back what it made of early rows. Afterwards that
-can be done better. A new member may be like a known one, near one, or a member as any other: each Gaussian of the first
-belief is a prior of its own, N(μ_h, Λ_h⁻¹), and so are wider ones around the same latents. For each of them
+can be done better. A new member may be like a known one, near one, or a member as any other: around each training
+latent of the filter there are priors N(μ_h, Λ_h⁻¹) of different widths, and there is the family's. For each of them
 Levenberg-Marquardt steps descend
 
     E_h(w) = Σ_n ρ(e_nᵀ R⁻¹ e_n) + (w − μ_h)ᵀ Λ_h (w − μ_h),  e_n = y_n − T̂(s_n, a_n, w)
@@ -29,8 +29,8 @@ ROWS = 512
 """Rows that are used at most, evenly spread."""
 STEPS = 8
 """Levenberg-Marquardt steps, first of all hypotheses, then of those that are kept, with a better estimate of c."""
-SCALES = (0.3, 1.0)
-"""How wide the wider priors are, in spreads of the known latents."""
+SCALES = (0.1, 0.3, 1.0)
+"""How wide the priors around a known latent are, in spreads of the known latents."""
 DAMPING, SOFTER, HARDER = 0.1, 0.25, 6.0
 """The damping at first, and its factor after a step that lowered E and after one that did not."""
 
@@ -174,9 +174,9 @@ def _smoothed(log: _Log) -> Belief:
 
 
 def _priors(start: Belief) -> Prior:
-    """The first belief's, and wider ones around the training latents. Its first hypothesis is the family's prior."""
-    around, family = start.mean[1:], start.covariance[0]
-    means = jnp.concatenate([start.mean, *(around for _ in SCALES)])
-    wider = [jnp.broadcast_to(scale**2 * family, (len(around), *family.shape)) for scale in SCALES]
-    covariance = jnp.concatenate([start.covariance, *wider])
+    """The family's prior, which is a filter's first hypothesis, and some around each latent where the others begin."""
+    around, family = start.mean[1:], start.covariance[:1]
+    means = jnp.concatenate([start.mean[:1], *(around for _ in SCALES)])
+    scales = jnp.asarray([1.0, *(scale for scale in SCALES for _ in range(len(around)))], jnp.float32)
+    covariance = scales[:, None, None] ** 2 * family
     return Prior(means, covariance, jnp.linalg.inv(covariance))

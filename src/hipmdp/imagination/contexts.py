@@ -90,8 +90,8 @@ SHARED_WEIGHTS: ConditionedContext = ConditionedContext(Context(None, 0), 0)  # 
 def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKeyArray) -> ConditionedContext:
     """Imagined members of the family; a leading axis of groups, each with a weight draw.
 
-    Members differ in fewer ways than w has dimensions: half of them lie around a training latent, the others around a
-    point up to half-way to one of its nearest. For half of them the w that the policy gets is off by a little noise.
+    Members differ in fewer ways than w has dimensions: w is on the way from a training latent to one of its nearest, at
+    most half of it, and a little off. For half of them the w that the policy gets is off by a little noise.
     """
     order_key, near_key, share_key, spread_key, noise_key, weight_key = jax.random.split(key, 6)
     groups, members = config.pqn.groups, config.pqn.members
@@ -106,9 +106,12 @@ def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKey
     nearest = _nearest(dynamics.latents / scale, config.neighbours)
     which = jax.random.randint(near_key, (count,), 0, nearest.shape[1], jnp.int32)
     other = dynamics.latents[nearest[order, which]]
-    share = jnp.maximum(0, jax.random.uniform(share_key, (count, 1), jnp.float32, -0.5, 0.5))
     latents = dynamics.latents[order]
-    latents = latents + share * (other - latents) + config.latent_spread * normals(spread_key)
+    way = (other - latents) / scale
+    length = jnp.sqrt(jnp.mean(way**2, axis=1, keepdims=True))
+    share = jax.random.uniform(share_key, (count, 1), jnp.float32, 0, 0.5)
+    share = jnp.minimum(share, config.latent_reach / jnp.maximum(length, config.latent_reach))
+    latents = latents + scale * share * way + config.latent_spread * normals(spread_key)
     noisy = (jnp.arange(count) % 2 == 1)[:, None]
     inputs = latents + jnp.where(noisy, config.latent_noise * normals(noise_key), 0.0)
     weights = dynamics.draw_weights(weight_key, groups)

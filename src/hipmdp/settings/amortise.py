@@ -17,8 +17,11 @@ class AmortiseConfig:
     """How often members are drawn anew; after each pool the policy is evaluated."""
     neighbours: int = 4
     """A drawn w lies between a training latent and one of so many nearest ones."""
+    latent_reach: float = 0.35
+    """How far on the way between them it is at most, in standard deviations of the training latents (RMS over the
+    dimensions): what is between members that are far apart may be like none."""
     latent_spread: float = 0.2
-    """How far it is off the line between them, in standard deviations of the training latents."""
+    """How far it is off that way, likewise."""
     latent_noise: float = 0.1
     """How far the w that the policy gets is from the true one, likewise, in half of the members."""
     validation_draws: int = 1
