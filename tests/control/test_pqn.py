@@ -59,6 +59,16 @@ def new_learner(members, key=0):
     return pqn.begin(PQN, CORRIDOR, members, state)
 
 
+def test_a_unit_of_rewards_that_is_given_stays(both):
+    given = replace(PQN, reward_unit=4.0)
+    network = new_learner(both).online
+    state = pqn.begin(given, CORRIDOR, both, pqn.new_state(given, network, 1, key=jax.random.key(1)))
+    state = pqn.run_iterations(given, CORRIDOR, both, state, iterations=2, total=2)
+    assert float(state.unit.value) == pytest.approx(4.0)
+    read = pqn.run_iterations(PQN, CORRIDOR, both, new_learner(both), iterations=2, total=2)
+    assert float(read.unit.value) < 2.0
+
+
 def test_it_learns_the_corridor(both):
     state = pqn.run_iterations(PQN, CORRIDOR, both, new_learner(both), iterations=300, total=300)
     keys = jax.random.split(jax.random.key(5), 10)

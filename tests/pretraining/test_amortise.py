@@ -153,6 +153,29 @@ def replace_scale(network):
     return eqx.tree_at(lambda n: n.scale, network, jnp.ones_like(network.scale))
 
 
+def test_members_are_on_the_way_to_a_neighbour(model):
+    """Four latents, the nearest of each worked out by hand: members lie from one towards that one, a tenth at most."""
+    row = jnp.asarray([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [6.0, 7.0]], jnp.float32)
+    dynamics = eqx.tree_at(lambda d: d.latents, model.dynamics, row)
+    many = replace(
+        AMORTISE, pqn=replace(AMORTISE.pqn, groups=16), neighbours=1, latent_reach=0.1, latent_spread=0.0,
+        latent_noise=0.0,
+    )  # fmt: skip
+    drawn = np.asarray(sampled_contexts(dynamics, many, key=jax.random.key(0)).context.latent).reshape(-1, 2)
+    scale = np.sqrt(np.asarray(dynamics.latent_prior.variance))
+    found = set()
+    for w in drawn:
+        own = int(np.argmin(np.sum(((np.asarray(row) - w) / scale) ** 2, axis=1)))
+        way = (w - np.asarray(row[own])) / scale
+        assert np.sqrt(np.mean(way**2)) <= 0.1 + 1e-5
+        ends = (np.asarray(row) - np.asarray(row[own])) / scale
+        across = way[0] * ends[:, 1] - way[1] * ends[:, 0]
+        aligned = [j for j in range(4) if j != own and abs(across[j]) < 1e-5 and way @ ends[j] > 0]
+        assert np.allclose(way, 0, atol=1e-6) or aligned
+        found |= {(own, j) for j in aligned}
+    assert found == {(0, 1), (1, 0), (2, 0), (3, 2)}
+
+
 def test_members_are_drawn_around_the_training_latents(model):
     many = replace(AMORTISE, pqn=replace(AMORTISE.pqn, groups=16))
     members = sampled_contexts(model.dynamics, many, key=jax.random.key(0))
@@ -161,7 +184,7 @@ def test_members_are_drawn_around_the_training_latents(model):
     own = np.asarray(members.context.latent).reshape(64, -1)
     scale = np.sqrt(np.asarray(model.dynamics.latent_prior.variance))
     gaps = np.abs(own[:, None] - latents[None]) / scale
-    assert np.median(gaps.max(axis=-1).min(axis=1)) < 0.3
+    assert np.median(gaps.max(axis=-1).min(axis=1)) < 0.5
     same = np.all(own == np.asarray(members.latent).reshape(64, -1), axis=1)
     assert same.sum() == 32
 

@@ -88,6 +88,7 @@ def new_state(
     config: PQNConfig, network: QNetwork, state_size: int, *, key: PRNGKeyArray, unit: float | None = None
 ) -> PQNState:
     """A learner whose network gives c h(Q) (in `unit`s, where they are known) and whose lanes have not begun."""
+    known = config.reward_unit if unit is None else unit
     optimizer = _optimizer(config, 1).init(eqx.filter(network, eqx.is_inexact_array))
     return PQNState(
         network,
@@ -95,7 +96,7 @@ def new_state(
         state=jnp.zeros((config.lanes, state_size), jnp.float32),
         time=jnp.zeros((config.lanes,), jnp.int32),
         held=nothing_held((config.lanes,)),
-        unit=unknown_unit() if unit is None else known_unit(unit),
+        unit=unknown_unit() if known is None else known_unit(known),
         events=no_events(config.lanes),
         iteration=jnp.zeros((), jnp.int32),
         episodes=jnp.zeros((), jnp.int32),

@@ -37,6 +37,9 @@ class PQNConfig:
     """Steps for which a random action is held, at most (`DDQNConfig.longest_run`)."""
     discount: float = 0.99
     """γ; the recipe puts the family's own here."""
+    reward_unit: float | None = None
+    """What rewards are divided by, to be of order one; None: the size of a typical one
+    (`hipmdp.control.reward_unit`)."""
     squash: float = 0.01
     """Learn h(Q) instead of Q (`DDQNConfig.squash`)."""
 
