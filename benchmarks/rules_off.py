@@ -9,11 +9,12 @@ and Q(s, w), Q(s, w) alone, or nothing but the run. A seed has a batch of its ow
 
 Random actions are single on these two families, by the rule as without it; it is not in the table.
 
-Rows are written to results/rules_off.json one by one; those that are there are not measured again. Batches and models
-are kept in benchmarks/batches.
+Rows are written to results/rules_off.json one by one (by one process); those that are there are not measured again.
+Batches and models are kept in benchmarks/batches.
 """
 
 import argparse
+import hashlib
 import json
 import sys
 import time
@@ -26,7 +27,7 @@ from common import RESULTS, cached_batch, save
 
 import hipmdp
 from hipmdp.pretraining.pretrain import ROLES
-from hipmdp.settings import recipe
+from hipmdp.settings import SETTINGS_VERSION, recipe
 from hipmdp.study.statistics import estimate, mean, paired_difference
 
 FAMILIES, METHODS = ("compass", "hiv"), ("embedded", "refined")
@@ -99,7 +100,8 @@ class Prepared:
         return self._kept(label, learned)
 
     def _kept(self, label: str, make: Any) -> hipmdp.Model:
-        path = BATCHES / f"rules-off-{self.name}-{list(RULES).index(label)}-{self.seed}.hipmdp"
+        rule = hashlib.sha256(repr((SETTINGS_VERSION, RULES[label])).encode()).hexdigest()[:12]
+        path = BATCHES / f"rules-off-{self.name}-{rule}-{self.seed}.hipmdp"
         if not path.exists():
             make().save(path)
         return hipmdp.load(path)
@@ -167,7 +169,6 @@ def main() -> None:
                         if any(all(row[k] == v for k, v in place.items()) for row in kept()):
                             continue
                         row = {**place, **measured(prepared, label, method, member)}
-                        # Read again: another process may have measured something meanwhile.
                         save("rules_off", "python benchmarks/rules_off.py", [*kept(), row])
                         print(*place.values(), f"{row['score']:.3f}", file=sys.stderr, flush=True)
     print(table(kept()))

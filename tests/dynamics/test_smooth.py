@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from hipmdp.dynamics.belief import new_filter
+from hipmdp.dynamics.model import new_dynamics
 from hipmdp.dynamics.smooth import ROWS, SCALES, smoothed
+from hipmdp.dynamics.standardise import Scaling
+from hipmdp.settings.dynamics import DynamicsConfig
 from tests.dynamics.test_belief import KNOWN_NOISE, NOISE, linear_dynamics, rows
-from tests.dynamics.toys import toy_log
+from tests.dynamics.toys import toy_log, toy_specification
 
 
 def log_of(dynamics, latent, count, **options):
@@ -97,3 +100,43 @@ def test_long_logs_count_in_full():
     hessian = np.einsum("ndi,ndj->ij", slopes, slopes) / NOISE
     widest = np.argmax(np.trace(np.asarray(belief.covariance), axis1=1, axis2=2))
     np.testing.assert_allclose(belief.covariance[widest], np.linalg.inv(hessian), rtol=0.2, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+@pytest.mark.parametrize("scale", [1.0, 1e20])
+def test_beliefs_stay_proper(count, scale):
+    """Of any number of training latents, and however wild the differences."""
+    latents = tuple(map(tuple, np.random.default_rng(0).normal(size=(count, 2))))
+    dynamics = linear_dynamics(latents)
+    chosen = new_filter(dynamics, jax.random.key(1))
+    state, _, change, _ = rows(dynamics, jnp.asarray([0.8, -0.4], jnp.float32), 20)
+    wild = np.asarray(change).copy()
+    wild[3] *= scale
+    belief = smoothed(chosen, toy_log(state, wild, specification=dynamics.specification))
+    assert [leaf.shape for leaf in belief] == [leaf.shape for leaf in chosen.start]
+    assert all(np.isfinite(np.asarray(leaf)).all() for leaf in (belief.mean, belief.covariance, belief.misfit))
+    assert float(jnp.sum(jnp.exp(belief.log_weight))) == pytest.approx(1, abs=1e-3)
+    assert np.isfinite(np.asarray(belief.draw(jax.random.key(0), 50))).all()
+
+
+def test_what_is_known_of_a_bent_model_is_found_from_the_nearest_known_latent():
+    """T̂ is not linear in w here: a w near the third training latent, in forty rows with little noise."""
+    specification = toy_specification(states=2)
+    ones, zeros = jnp.ones(2, jnp.float32), jnp.zeros(2, jnp.float32)
+    config = DynamicsConfig(hidden=(16,), latent_size=2)
+    dynamics = new_dynamics(config, specification, Scaling(zeros, ones, zeros, ones), 3, key=jax.random.key(4))
+    dynamics = eqx.tree_at(
+        lambda d: (d.latents, d.log_noise, d.posterior.rho, d.posterior.mean),
+        dynamics,
+        (
+            jnp.asarray([[2.0, 0.0], [-2.0, 1.0], [0.0, -2.0]], jnp.float32),
+            jnp.full(2, np.log(1e-4), jnp.float32),
+            jnp.full_like(dynamics.posterior.rho, -60.0),
+            3 * dynamics.posterior.mean,
+        ),
+    )
+    truth = jnp.asarray([0.3, -1.7], jnp.float32)
+    state, action, change, _ = rows(dynamics, truth, 40, noise=1e-4)
+    log = toy_log(state, change, action=np.asarray(action), specification=specification)
+    belief = smoothed(new_filter(dynamics, jax.random.key(1)), log)
+    np.testing.assert_allclose(belief.best, truth, atol=0.05)

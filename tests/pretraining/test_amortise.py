@@ -176,6 +176,17 @@ def test_members_are_on_the_way_to_a_neighbour(model):
     assert found == {(0, 1), (1, 0), (2, 0), (3, 2)}
 
 
+def test_repeated_latents_have_other_neighbours(model):
+    """`online` repeats latents to fill arrays: a copy is no neighbour, and one latent alone has none."""
+    for row, moves in (([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0], [1.0, 1.0]], True), ([[1.0, 2.0]] * 3, False)):
+        dynamics = eqx.tree_at(lambda d: d.latents, model.dynamics, jnp.asarray(row, jnp.float32))
+        config = replace(AMORTISE, latent_spread=0.0, latent_noise=0.0)
+        drawn = np.asarray(sampled_contexts(dynamics, config, key=jax.random.key(0)).context.latent).reshape(-1, 2)
+        away = np.min(np.abs(drawn[:, None] - np.asarray(row)[None]).sum(axis=-1), axis=1)
+        assert np.isfinite(drawn).all()
+        assert bool(away.max() > 0.01) is moves
+
+
 def test_members_are_drawn_around_the_training_latents(model):
     many = replace(AMORTISE, pqn=replace(AMORTISE.pqn, groups=16))
     members = sampled_contexts(model.dynamics, many, key=jax.random.key(0))

@@ -84,15 +84,16 @@ def tune(
 ) -> AdaptationState:
     """Fit w_b and W to 𝒟_b; w_b alone where that leaves an error below `accurate_below`.
 
+    w_b begins as the most probable one of the belief, where there is one.
+
     Every tuning starts from the pre-trained W: its posterior is the prior, and no episode counts twice.
     """
     latent, data = state.latent if fixed_latent else None, state.instance_data
+    if latent is None and state.belief is not None:
+        latent = state.belief.best
     if accurate_below > 0:
         if latent is None:
-            known = state.belief
-            latent = (
-                infer_latent(family, data, key=stream(key, "adaptation/infer")).value if known is None else known.best
-            )
+            latent = infer_latent(family, data, key=stream(key, "adaptation/infer")).value
         error = quality(family, data, latent, key=stream(key, "adaptation/model_error", 1)).error
         state = state.noted(error_after_inference=error)
         if error <= accurate_below:

@@ -7,9 +7,11 @@ Levenberg-Marquardt steps descend
 
     E_h(w) = Σ_n ρ(e_nᵀ R⁻¹ e_n) + (w − μ_h)ᵀ Λ_h (w − μ_h),  e_n = y_n − T̂(s_n, a_n, w)
 
-with R and the misfit c as in the filter, and ρ linear up to its gate and logarithmic beyond. At the end
-P_h = (Λ_h + H_h)⁻¹ with H_h = Σ_n J_nᵀ R⁻¹ J_n, and p_h is Laplace's evidence exp(−½ E_h) |Λ_h P_h|^½. The most
-probable hypotheses are kept, as many as the filter has.
+with ρ linear up to the filter's gate and logarithmic beyond, and R = diag(c ⊙ (σ_n² + v(s, a))), where c is the mean
+squared error of the rows at the best hypothesis so far. At the end P_h = (Λ_h + H_h)⁻¹, H_h = Σ_n ρ'_n J_nᵀ R⁻¹ J_n,
+and p_h is Laplace's evidence exp(−½ E_h) |Λ_h P_h|^½. The most probable hypotheses are kept, as many as the filter has.
+
+Unlike the filter's, the weights p_h count every row in full: no hypothesis has to wait here for rows that are to come.
 """
 
 from typing import NamedTuple
@@ -35,7 +37,7 @@ DAMPING, SOFTER, HARDER = 0.1, 0.25, 6.0
 """The damping at first, and its factor after a step that lowered E and after one that did not."""
 
 
-class Prior(NamedTuple):
+class _Prior(NamedTuple):
     """N(μ_h, Λ_h⁻¹), or with a leading axis several of them."""
 
     mean: Float[Array, "*hypotheses latent"]
@@ -95,13 +97,13 @@ class _Log(eqx.Module):
         hessian = jnp.einsum("ndi,nd,ndj->ij", slopes, precision, slopes)
         return hessian, jnp.einsum("ndi,nd,nd->i", slopes, precision, error)
 
-    def energy(self, latent: Float[Array, " latent"], prior: Prior, noise: _Noise) -> Float[Array, ""]:
+    def energy(self, latent: Float[Array, " latent"], prior: _Prior, noise: _Noise) -> Float[Array, ""]:
         """E_h."""
         away = latent - prior.mean
         return self.misses(latent, noise) + away @ prior.precision @ away
 
-    def descend(self, latent: Float[Array, " latent"], prior: Prior, noise: _Noise) -> Float[Array, " latent"]:
-        """Where some steps lead."""
+    def descend(self, latent: Float[Array, " latent"], prior: _Prior, noise: _Noise) -> Float[Array, " latent"]:
+        """The latent after some Levenberg-Marquardt steps."""
 
         def step(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
             latent, damping = carry
@@ -115,12 +117,15 @@ class _Log(eqx.Module):
 
         return jax.lax.scan(step, (latent, jnp.asarray(DAMPING, jnp.float32)), None, STEPS)[0][0]
 
-    def evidence(self, latent: Float[Array, " latent"], prior: Prior, noise: _Noise) -> tuple[Array, Array]:
-        """log p_h up to a constant, and P_h."""
+    def evidence(self, latent: Float[Array, " latent"], prior: _Prior, noise: _Noise) -> tuple[Array, Array]:
+        """log p_h up to a constant, and P_h; −∞ where E is not a number."""
         hessian, _ = self.information(latent, noise)
-        narrower = jnp.eye(latent.shape[0], dtype=latent.dtype) + prior.covariance @ hessian
-        value = -0.5 * (self.energy(latent, prior, noise) + jnp.linalg.slogdet(narrower)[1])
-        return value, jnp.linalg.inv(prior.precision + hessian)
+        # In units of the prior, whose covariance is diagonal: P = S (I + S H S)⁻¹ S, also where H says little.
+        scale = jnp.sqrt(jnp.diag(prior.covariance))
+        factor = jnp.linalg.cholesky(jnp.eye(len(scale), dtype=scale.dtype) + scale[:, None] * hessian * scale[None])
+        half = jax.scipy.linalg.solve_triangular(factor, jnp.diag(scale), lower=True)
+        value = -0.5 * self.energy(latent, prior, noise) - jnp.sum(jnp.log(jnp.diag(factor)))
+        return jnp.where(jnp.isfinite(value), value, -jnp.inf), half.T @ half
 
     def noise_at(self, latent: Float[Array, " latent"], misfit: Float[Array, " state"]) -> _Noise:
         """c as the rows say at one latent; `misfit` is what is known of it before, of which outliers are measured."""
@@ -133,15 +138,16 @@ class _Log(eqx.Module):
         known = jnp.maximum(total / (config.misfit_rows + jnp.sum(self.weight)), config.smallest_misfit)
         return _Noise(known, base)
 
-    def fitted(self, latents: Float[Array, "hypotheses latent"], priors: Prior, noise: _Noise) -> tuple[Array, _Noise]:
+    def fitted(self, latents: Float[Array, "hypotheses latent"], priors: _Prior, noise: _Noise) -> tuple[Array, _Noise]:
         """Latents after some steps, with the noise as it is at the best of those before."""
         energies = jax.vmap(self.energy, in_axes=(0, 0, None))(latents, priors, noise)
+        energies = jnp.where(jnp.isfinite(energies), energies, jnp.inf)
         noise = self.noise_at(latents[jnp.argmin(energies)], noise.misfit)
         return jax.vmap(self.descend, in_axes=(0, 0, None))(latents, priors, noise), noise
 
 
 def smoothed(chosen: Filter, log: Transitions) -> Belief:
-    """The belief after all transitions of one instance, whose order does not matter; without any, the first one."""
+    """The belief after all transitions of one instance, or `ROWS` of them; without any, the first one."""
     if len(log) == 0:
         return chosen.start
     used = chosen_rows(log, ROWS)
@@ -163,7 +169,7 @@ def _smoothed(log: _Log) -> Belief:
     priors = jax.tree.map(lambda leaf: leaf[kept], priors)
     latents, noise = log.fitted(latents[kept], priors, noise)
     value, covariance = evidence(latents, priors, noise)
-    return start._replace(
+    found = start._replace(
         log_weight=value - jax.nn.logsumexp(value),
         mean=latents,
         covariance=covariance,
@@ -171,12 +177,16 @@ def _smoothed(log: _Log) -> Belief:
         misfit=noise.misfit,
         rows=jnp.sum(log.weight),
     )
+    # Rows that no number can describe say nothing.
+    fine = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in (found.mean, found.covariance, found.misfit)])
+    fine = jnp.all(fine) & jnp.any(jnp.isfinite(value))
+    return jax.tree.map(lambda new, old: jnp.where(fine, new, old), found, start)
 
 
-def _priors(start: Belief) -> Prior:
+def _priors(start: Belief) -> _Prior:
     """The family's prior, which is a filter's first hypothesis, and some around each latent where the others begin."""
     around, family = start.mean[1:], start.covariance[:1]
     means = jnp.concatenate([start.mean[:1], *(around for _ in SCALES)])
     scales = jnp.asarray([1.0, *(scale for scale in SCALES for _ in range(len(around)))], jnp.float32)
     covariance = scales[:, None, None] ** 2 * family
-    return Prior(means, covariance, jnp.linalg.inv(covariance))
+    return _Prior(means, covariance, jnp.linalg.inv(covariance))

@@ -1,11 +1,12 @@
 """The only place that builds an imagined world: start states, limits, reward, contexts.
 
 A policy learns in an environment and its contexts. There are two such pairs: the new instance as far as it is known,
-and members of the family drawn around the training latents (for Q(s, w)).
+and members of the family drawn between the training latents (for Q(s, w)).
 """
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -112,7 +113,9 @@ def doubt(
     """
     if temperature is None:
         known = belief or smoothed(new_filter(family, key), data)
-        centre = latent if tuned is family else known.best
+        # A model that was read again is another object.
+        unchanged = eqx.tree_equal(tuned.posterior, family.posterior)
+        centre = latent if unchanged else known.best
         return lambda key, count: known.draw(key, count) - centre[None]
     if temperature == 0:
         return None

@@ -5,10 +5,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.settings.amortise import AmortiseConfig
+
+SAME = 1e-12
+"""Squared distance, in spreads, up to which latents are one: `online` repeats them to fill arrays."""
 
 
 class Context(NamedTuple):
@@ -90,8 +93,9 @@ SHARED_WEIGHTS: ConditionedContext = ConditionedContext(Context(None, 0), 0)  # 
 def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKeyArray) -> ConditionedContext:
     """Imagined members of the family; a leading axis of groups, each with a weight draw.
 
-    Members differ in fewer ways than w has dimensions: w is on the way from a training latent to one of its nearest, at
-    most half of it, and a little off. For half of them the w that the policy gets is off by a little noise.
+    w is on the way from a training latent to one of its nearest, at most half of it, and a little off: new members are
+    between known ones, and not anywhere in the space of w, which has more dimensions than members differ in. For half
+    of them the w that the policy gets is off by a little noise.
     """
     order_key, near_key, share_key, spread_key, noise_key, weight_key = jax.random.split(key, 6)
     groups, members = config.pqn.groups, config.pqn.members
@@ -103,14 +107,13 @@ def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKey
     def normals(key: PRNGKeyArray) -> Float[Array, "samples latent"]:
         return scale * jax.random.normal(key, (count, scale.shape[1]), jnp.float32)
 
-    nearest = _nearest(dynamics.latents / scale, config.neighbours)
-    which = jax.random.randint(near_key, (count,), 0, nearest.shape[1], jnp.int32)
-    other = dynamics.latents[nearest[order, which]]
+    near = _near(dynamics.latents / scale, config.neighbours)[order]
+    other = dynamics.latents[jax.random.categorical(near_key, jnp.where(near, 0.0, -jnp.inf))]
     latents = dynamics.latents[order]
     way = (other - latents) / scale
     length = jnp.sqrt(jnp.mean(way**2, axis=1, keepdims=True))
     share = jax.random.uniform(share_key, (count, 1), jnp.float32, 0, 0.5)
-    share = jnp.minimum(share, config.latent_reach / jnp.maximum(length, config.latent_reach))
+    share = jnp.minimum(share, config.latent_reach / jnp.maximum(length, SAME))
     latents = latents + scale * share * way + config.latent_spread * normals(spread_key)
     noisy = (jnp.arange(count) % 2 == 1)[:, None]
     inputs = latents + jnp.where(noisy, config.latent_noise * normals(noise_key), 0.0)
@@ -119,7 +122,10 @@ def sampled_contexts(dynamics: Dynamics, config: AmortiseConfig, *, key: PRNGKey
     return ConditionedContext(Context(weights[:, None], latents), inputs)
 
 
-def _nearest(points: Float[Array, "points dimensions"], count: int) -> Int[Array, "points nearest"]:
-    """The nearest other points of each, at most `count`; itself where there is no other."""
+def _near(points: Float[Array, "points dimensions"], count: int) -> Bool[Array, "points points"]:
+    """Which other points are the `count` nearest of each, copies of it left out; itself where there is no other."""
     squares = jnp.sum((points[:, None] - points[None]) ** 2, axis=-1)
-    return jnp.argsort(squares, axis=1)[:, 1 : count + 1] if len(points) > 1 else jnp.zeros((1, 1), jnp.int32)
+    squares = jnp.where(squares > SAME, squares, jnp.inf)
+    farthest = jnp.sort(squares, axis=1)[:, min(count, len(points)) - 1, None]
+    near = (squares <= farthest) & jnp.isfinite(squares)
+    return near | (~jnp.any(near, axis=1, keepdims=True) & jnp.eye(len(points), dtype=bool))

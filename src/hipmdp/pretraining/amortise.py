@@ -1,8 +1,8 @@
 """`amortise`: one Q(s, w) for the whole family, learned in imagination before a new instance is there.
 
-Every imagined episode has a weight draw and a w of its own, around the training latents, so that the policy is good for
-every member that the family may have and for every function that the batch allows. At a new instance nothing is left
-to train: infer w, act, infer again.
+Every imagined episode has a weight draw and a w of its own, between the training latents, so that the policy is good
+for every member that the family may have and for every function that the batch allows. At a new instance nothing is
+left to train: infer w, act, infer again.
 """
 
 import dataclasses

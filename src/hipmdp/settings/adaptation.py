@@ -66,8 +66,9 @@ class AdaptationConfig:
     update_rounds: int = 2000
     """Rounds of the update of W and the latents from 𝒟 after the instance, when 𝒟 was given."""
     information_weight: float = 0.1
-    """`amortised`: weight of the information that an action is expected to give about w_b (nats) against its value, in
-    units of the spread of values over the actions."""
+    """Weight of the information that an action is expected to give about w_b (nats) against its value, in units of the
+    spread of values over the actions, wherever Q(s, w) acts under a belief: in the first episode of methods with a
+    model, in every episode of `amortised`."""
 
     @property
     def iterations(self) -> int:

@@ -27,6 +27,10 @@ class AmortiseConfig:
     validation_draws: int = 1
     """Weight draws per training latent by which policies are compared."""
 
+    def __post_init__(self) -> None:
+        if self.neighbours < 1 or min(self.latent_reach, self.latent_spread, self.latent_noise) < 0:
+            raise ValueError("AmortiseConfig needs at least one of `neighbours`, and no negative distances.")
+
     @property
     def iterations(self) -> int:
         """Update phases in all: at least one per pool."""

@@ -43,6 +43,10 @@ class PQNConfig:
     squash: float = 0.01
     """Learn h(Q) instead of Q (`DDQNConfig.squash`)."""
 
+    def __post_init__(self) -> None:
+        if self.reward_unit is not None and not self.reward_unit > 0:
+            raise ValueError(f"reward_unit of PQNConfig must be positive, got {self.reward_unit}.")
+
     @property
     def lanes(self) -> int:
         """Episodes side by side."""

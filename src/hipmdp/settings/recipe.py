@@ -14,7 +14,7 @@ A rule reads the specification, the batch or the run, never the family's name.
   round still raised the imagined return by more than a hundredth; `MOST_ROUNDS` at most. Steps are counted, not
   episodes: they take the time.
 - How unsure w_b is in imagination: as unsure as the belief is after the real episodes.
-- The first episode: Q(s, w), learned once in imagination over members around the known ones, under the belief.
+- The first episode: Q(s, w), learned once in imagination over members between the known ones, under the belief.
 - How far Q(s, w) looks ahead: as many steps as leave at most `MOST_BRANCHES` branches, two at most.
 - Whether W is tuned: only where T̂ is inaccurate on the new instance with the w_b that fits it best.
 - Training episodes of a study: about `TRAINING_EPISODES` in all, 150 to 500 on each instance.
@@ -49,8 +49,8 @@ MOST_LATENTS = 12
 MOST_BRANCHES, MOST_STEPS_AHEAD = 64, 2
 """Sequences of actions that Q(s, w) is asked about at every step, and how long they are, at most."""
 INFORMATION_WEIGHT = 1.0
-"""A nat about w_b counts as much as one spread of the values over the actions: the first episode is there to find out
-whom it is about, and an action that can tell nothing new is given up."""
+"""A nat about w_b counts as much as one spread of the values over the actions wherever Q(s, w) acts under a belief: an
+action that tells nothing new, and of which Q promises too much, is given up for another."""
 AMORTISED_STEPS, ONLINE_STEPS = 8_000_000, 1_500_000
 """Imagined steps behind Q(s, w), and fewer where it is learned again and again."""
 TRAINING_EPISODES = 4800
