@@ -9,6 +9,8 @@ import pytest
 import hipmdp
 from hipmdp.adaptation.method import Setting
 from hipmdp.adaptation.methods import METHODS, Embedded
+from hipmdp.dynamics.belief import new_filter
+from hipmdp.dynamics.smooth import smoothed
 from tests.dynamics.toys import random_batch
 from tests.systems.corridor import AMORTISE, CORRIDOR, DYNAMICS, TRANSFER
 from tests.systems.corridor_runs import adapt, batch, model
@@ -127,6 +129,17 @@ def test_under_the_belief_the_first_episode_finds_out_whom_it_controls():
         run = adapt("embedded", sign, model=known, episodes=2, config=config)
         assert run.learning_returns[0] >= 5
         assert run.returns.tolist() == [8.0, 8.0]
+
+
+def test_after_an_episode_the_belief_is_worked_out_anew_from_all_transitions():
+    """The same as `smoothed` says of them; only the draws of W, which say how unsure it is, are others."""
+    known = model("amortised")
+    config = replace(TRANSFER, first_policy=True, latent_temperature=None)
+    run = adapt("embedded", -1.0, model=known, episodes=2, config=config)
+    anew = smoothed(new_filter(known.dynamics, jax.random.key(7)), run.transitions)
+    assert run.belief.rows == anew.rows == len(run.transitions)
+    np.testing.assert_allclose(run.belief.best, anew.best, atol=0.02)
+    np.testing.assert_allclose(run.belief.spread, anew.spread, rtol=0.5)
 
 
 def test_a_dqn_that_finds_nothing_better_in_a_tuned_model_gives_way_to_a_new_one():

@@ -14,6 +14,7 @@ from tests.systems.corridor import PQN, TRANSFER
 from tests.systems.corridor_runs import adapt, built_in, model
 
 ALWAYS = replace(TRANSFER, inaccurate_factor=0.0, first_policy=True)
+BY_BELIEF = replace(ALWAYS, latent_temperature=None, keep_accurate_weights=True)
 BY_PQN = replace(ALWAYS, pqn=PQN, imagined_steps=6400, imagined_rounds=2)
 
 
@@ -31,7 +32,7 @@ def _interrupted(directory, method, edges, every, config):
 @pytest.mark.parametrize(
     ("method", "every", "config"),
     [
-        ("embedded", 5, ALWAYS), ("model_free", 1, ALWAYS), ("amortised", 1, ALWAYS), ("refined", 4, ALWAYS),
+        ("embedded", 5, ALWAYS), ("embedded", 5, BY_BELIEF), ("model_free", 1, ALWAYS), ("amortised", 1, ALWAYS), ("refined", 4, ALWAYS),
         ("blind", 1, ALWAYS), ("embedded", 5, BY_PQN), ("refined", 4, BY_PQN),
     ],
 )  # fmt: skip
