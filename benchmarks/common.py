@@ -13,13 +13,13 @@ import jax
 import numpy as np
 
 from hipmdp.settings.presets import dynamics_preset
-from hipmdp.study.paper_figures.uncertainty import UNSURE
+from hipmdp.study.paper_figures.scaling import NETWORK
 from hipmdp.study.statistics import estimate, interquartile_mean, mean
 
 RESULTS, SEARCHES = Path(__file__).parent / "results", Path(__file__).parent / "searches"
 _SLOW = {"weight_draws": 10, "learning_rate": 2e-3, "tune_widening": 1000.0, "tune_rounds": 3000}
 PAPER_SIZED: dict[str, dict[str, Any]] = {
-    "grid": asdict(UNSURE),
+    "grid": asdict(NETWORK),
     "hiv": {"hidden": (32, 32), "alpha": 0.45, **_SLOW},
 }
 """Fields of `DynamicsConfig` behind the measurements of prediction and uncertainty: the paper's networks and five

@@ -41,7 +41,8 @@ def shortest(work):
     return min(times[1:]), result
 
 collect, batch = shortest(lambda seed: hipmdp.collect(family, 2, 60, seed, quiet=True, jobs=1))
-short = shortest(lambda seed: hipmdp.pretrain(batch, seed=seed, quiet=True, config=replace(config, rounds=500), **policy))[0]
+few = replace(config, rounds=500)
+short = shortest(lambda seed: hipmdp.pretrain(batch, seed=seed, quiet=True, config=few, **policy))[0]
 long = shortest(lambda seed: hipmdp.pretrain(batch, seed=seed, quiet=True, config=config, **policy))[0]
 steps = config.weight_steps + config.latent_steps
 print(json.dumps({"collect, µs per step": 1e6 * collect / len(batch),

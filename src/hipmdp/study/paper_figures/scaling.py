@@ -23,10 +23,15 @@ from hipmdp.dynamics.quality import quality
 from hipmdp.dynamics.standardise import scaling_of, state_changes
 from hipmdp.families import make
 from hipmdp.pretraining.collect import collect
+from hipmdp.settings.dynamics import DynamicsConfig
 from hipmdp.study.memory import peak_gb
-from hipmdp.study.paper_figures.uncertainty import UNSURE
 
 EPISODES, EXTRA, EVERY, LIMIT_SECONDS, LIMIT_GB = 50, 3, 10, 1200, 8
+NETWORK = DynamicsConfig(
+    hidden=(25, 25, 25), rounds=16_000, largest_count=1000, rho_rate_factor=10.0, weight_draws=10, learning_rate=2e-3,
+    tune_widening=1000.0, tune_rounds=3000,
+)  # fmt: skip
+"""The paper's size."""
 INSTANCES = [(c, beta) for beta in (0.10, 0.165, 0.23) for c in (0, 1)]
 
 
@@ -44,7 +49,7 @@ class _BNN:
 
     def __init__(self, first: Transitions, capacity: int) -> None:
         model_key, fit_key = jax.random.split(stream(root_key(0), "study/scaling"))
-        self.dynamics = new_dynamics(UNSURE, first.specification, scaling_of(first), len(INSTANCES), key=model_key)
+        self.dynamics = new_dynamics(NETWORK, first.specification, scaling_of(first), len(INSTANCES), key=model_key)
         self.capacity = capacity
         self.key = fit_key
 

@@ -17,12 +17,6 @@ from hipmdp.pretraining.pretrain import pretrain
 from hipmdp.settings.dynamics import DynamicsConfig
 
 CELLS, EAST, ENOUGH = 20, 2, 20
-UNSURE = DynamicsConfig(
-    hidden=(25, 25, 25), rounds=16_000, largest_count=1000, rho_rate_factor=10.0, weight_draws=10, learning_rate=2e-3,
-    tune_widening=1000.0, tune_rounds=3000,
-)  # fmt: skip
-"""The paper's network. A small N and a fast ρ keep the posterior wide where an instance has not been, at the price of
-larger errors at the walls: right for this picture, wrong for control."""
 
 
 def centres() -> np.ndarray:
@@ -30,9 +24,9 @@ def centres() -> np.ndarray:
     return np.linspace(-BOUND, BOUND, CELLS + 1)[:-1] + BOUND / CELLS
 
 
-def measure_uncertainty(batch: Transitions, seed: int, config: DynamicsConfig = UNSURE) -> dict[str, Any]:
-    """The maps of variance and of visits, and their ratio."""
-    model = pretrain(batch, "embedded", seed, config=config, quiet=True)
+def measure_uncertainty(batch: Transitions, seed: int, config: DynamicsConfig | None = None) -> dict[str, Any]:
+    """The maps of variance and of visits, and their ratio; the recipe's T̂, unless other settings are given."""
+    model = pretrain(batch, "embedded", seed, config=config, quiet=True, policy=False)
     dynamics = model.need_dynamics("measure_uncertainty")
     cells = np.stack(np.meshgrid(centres(), centres(), indexing="ij"), axis=-1).reshape(-1, 2)
     key = stream(root_key(seed), "study/uncertainty")
