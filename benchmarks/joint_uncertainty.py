@@ -2,10 +2,10 @@
 
     python benchmarks/joint_uncertainty.py [--fresh]
 
-Ten seeds, each with its own batch (grid, β = 0.23, both classes, 500 episodes each) and its own
-embedded model with the recipe's settings. For the latent of class 0 ("red") and action E: epistemic variance, summed over dimensions, in the cells
-of a 20×20 map that red never visited but blue did (≥ 20 times), against those that red visited (≥ 20). A joint model
-must be less certain in the former: the ratio of the two means is to be ≥ 3 in nine of ten seeds. Seeds that are
+Ten seeds, each with its own batch (grid, β = 0.23, both classes, 500 episodes each) and its own embedded model with the
+recipe's settings. For the latent of class 0 ("red") and action E: epistemic variance, summed over dimensions, in the
+cells of a 20×20 map that red never visited but blue did (≥ 20 times), against those that red visited (≥ 20). A joint
+model must be less certain in the former: the ratio of the two means is to be ≥ 3 in nine of ten seeds. Seeds that are
 stored are not run again, unless --fresh asks for it.
 """
 
