@@ -18,10 +18,10 @@ from hipmdp.control.q_network import QNetwork, copy_network
 from hipmdp.control.rounds import RoundsLearner, imagined_return, new_rounds_learner
 from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.infer import tune_model
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.families.rollout import rollout
-from hipmdp.imagination.build import Imagined, Surroundings, doubt, from_state, imagine_instance, starts_of_log
+from hipmdp.from_logs.system import known_system
+from hipmdp.imagination.build import Imagined, Surroundings, from_state, imagine_instance, starts_of_log
 from hipmdp.imagination.reward import AbstractReward, log_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.settings.adaptation import AdaptationConfig
@@ -91,28 +91,24 @@ def advise(
     if now.shape != (model.specification.state_size,) or not np.isfinite(now).all():
         raise ValueError(f"The state must be {model.specification.state_size} finite numbers, got {state!r}.")
     rewards = log_reward(reward, model.reward_head, model.specification)
-    tuned, latent = tune_model(dynamics, transitions, key=stream(key, "logs/tune"))
+    system = known_system(model, transitions, config, key=key)
+    tuned, latent = system.dynamics, system.latent
     starts = starts_of_log(transitions, now, key=stream(key, "logs/starts"))
     around = Surroundings(rewards, starts, np.asarray(model.low), np.asarray(model.high))
 
-    def imagined(config: AdaptationConfig, temperature: float | None, name: str) -> Imagined:
-        filter_key, contexts_key = stream(key, "logs/filter"), stream(key, name)
-        deviations = None
-        if model.has_latent:
-            deviations = doubt(dynamics, tuned, latent, transitions, temperature=temperature, key=filter_key)
+    def imagined(config: AdaptationConfig, name: str) -> Imagined:
         return imagine_instance(
-            tuned, latent, transitions, around, config=config, deviations=deviations, key=contexts_key
+            tuned, latent, transitions, around, config=config, deviations=system.deviations, key=stream(key, name)
         )
 
     config = replace(config, dqn=replace(config.dqn, reward_scale=None, squash=SQUASH))
     _check_finite(rewards, transitions, latent, stream(key, "logs/reward"))
-    learning = imagined(config, config.latent_temperature, "logs/contexts")
+    learning = imagined(config, "logs/contexts")
     policy = model.latent_policy if reward is None else None
     known = None if policy is None else copy_network(policy.at(latent if model.has_latent else jnp.zeros_like(latent)))
     learned_by = config if known is None else with_little_exploration(config)
     network = _learned(model, learned_by, learning, known, key=key, on_progress=on_progress)
-    # The policy may bear more doubt about w_b than there is; its value is asked of what the data allow.
-    futures = imagined(replace(config, weight_draws=FUTURES, mean_weights=False), 1.0, "logs/futures")
+    futures = imagined(replace(config, weight_draws=FUTURES, mean_weights=False), "logs/futures")
     keys = jax.random.split(stream(key, "logs/futures", 1), FUTURES)
     imagined_returns = _returns(from_state(futures, now), network, keys, model.specification.discount)
     returns = np.asarray(imagined_returns, np.float64)

@@ -51,6 +51,9 @@ MOST_BRANCHES, MOST_STEPS_AHEAD = 64, 2
 INFORMATION_WEIGHT = 1.0
 """A nat about w_b counts as much as one spread of the values over the actions wherever Q(s, w) acts under a belief: an
 action that tells nothing new, and of which Q promises too much, is given up for another."""
+RHO_RATE = 10.0
+"""How many times faster posterior variances move than means: at the same rate they hardly leave where they begin, and T̂
+fits the noise of a log and is as sure of members that it has not seen as of those that it has."""
 AMORTISED_STEPS, ONLINE_STEPS = 8_000_000, 1_500_000
 """Imagined steps behind Q(s, w), and fewer where it is learned again and again."""
 TRAINING_EPISODES = 4800
@@ -130,8 +133,9 @@ def latent_size(instances: int) -> int:
 def dynamics(instances: int) -> DynamicsConfig:
     """T̂ and its fits."""
     return DynamicsConfig(
-        hidden=(64, 64), correction=(64, 64), bilinear=True, latent_size=latent_size(instances), rounds=25_000
-    )
+        hidden=(64, 64), correction=(64, 64), bilinear=True, latent_size=latent_size(instances), rounds=25_000,
+        rho_rate_factor=RHO_RATE,
+    )  # fmt: skip
 
 
 def amortise(specification: Specification, steps: int = AMORTISED_STEPS) -> AmortiseConfig:
