@@ -78,12 +78,17 @@ def quality(
         count = len(part.instance)
         columns = _assess(dynamics, padded(part, padded_size(count)), latent, key=slice_key, draws=draws)
         parts.append([np.asarray(column, np.float64)[:count] for column in columns])
+    return quality_of(parts)
+
+
+def quality_of(parts: Sequence[Sequence[np.ndarray]]) -> Quality:
+    """From (squared errors, log likelihood, |error|/sd) of slices of rows."""
     squares, fits, ratios = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Quality(
         error=float(np.sqrt(squares.mean())),
         log_likelihood=float(fits.mean()),
         coverage=tuple(float(np.mean(ratios <= float(norm.ppf(0.5 + level / 2)))) for level in LEVELS),
-        rows=len(transitions),
+        rows=len(fits),
     )
 
 

@@ -44,13 +44,19 @@ def forecast(
         raise ValueError(f"The horizon must be at least 1 step, got {steps}.")
     dynamics = model.need_dynamics("forecast")
     # Drawn by NumPy: the generators of JAX take longer to compile than everything else here.
-    draw = numpy_generator(stream(root_key(seed), "logs/forecast")).standard_normal
+    generator = numpy_generator(stream(root_key(seed), "logs/forecast"))
+    draw = generator.standard_normal
     specification = dynamics.specification
     size, start = specification.state_size, specification.from_origin(state)
-    factor = np.linalg.cholesky(np.asarray(identification.covariance, np.float64))
-    latents = np.asarray(identification.latent) + draw((draws, len(factor))) @ factor.T
+    belief = identification.belief
+    weight = np.exp(np.asarray(belief.log_weight, np.float64))
+    hypothesis = generator.choice(len(weight), draws, p=weight / weight.sum())
+    factors = np.linalg.cholesky(np.asarray(belief.tempered, np.float64))[hypothesis]
+    away = np.einsum("nij,nj->ni", factors, draw((draws, factors.shape[-1])))
+    latents = np.asarray(belief.mean)[hypothesis] + away
+    spread = np.sqrt(np.asarray(belief.misfit * dynamics.noise_variance()))
     normals = draw((draws, dynamics.posterior.mean.shape[0])), draw((draws, steps, size + dynamics.z_size))
-    arrays = (jnp.asarray(a, jnp.float32) for a in (start, latents, *normals))
+    arrays = (jnp.asarray(a, jnp.float32) for a in (start, latents, spread, *normals))
     futures = np.asarray(_futures(dynamics, *arrays), np.float64)
     tail = (1 - INTERVAL) / 2
     low, high = np.quantile(futures, (tail, 1 - tail), axis=0)
@@ -62,11 +68,12 @@ def _futures(
     dynamics: Dynamics,
     start: Float[Array, " state"],
     latents: Float[Array, "draws latent"],
+    spread: Float[Array, " state"],
     weight_normals: Float[Array, "draws weights"],
     step_normals: Float[Array, "draws steps noise"],
 ) -> Float[Array, "draws actions times state"]:
     weights = jax.vmap(dynamics.posterior.draw, in_axes=(None, 0))(dynamics.prior, weight_normals)
-    size, spread = dynamics.specification.state_size, jnp.sqrt(dynamics.noise_variance())
+    size = dynamics.specification.state_size
 
     def one(weights: Array, latent: Array, normals: Array, action: Int[Array, ""]) -> Float[Array, "times state"]:
         context = Context(weights[None], latent)

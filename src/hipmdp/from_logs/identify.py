@@ -9,10 +9,12 @@ from jaxtyping import Array, Float
 
 from hipmdp._random import root_key, stream
 from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.belief import Belief, new_filter
 from hipmdp.dynamics.fit_family import split_in_time
-from hipmdp.dynamics.infer import infer_latent, latent_covariance
 from hipmdp.dynamics.model import Dynamics
+from hipmdp.dynamics.predictive import predictive, predictive_quality
 from hipmdp.dynamics.quality import LEVELS, Quality, quality
+from hipmdp.dynamics.smooth import smoothed
 from hipmdp.pretraining.model import Model
 
 HELD_OUT = 0.2
@@ -41,14 +43,12 @@ class Neighbour:
 class Identification:
     """What a log of one new system says about it."""
 
-    latent: Float[Array, " latent"]
-    """w_b, from all rows."""
-    covariance: Float[Array, "latent latent"]
-    """How unsure it still is."""
+    belief: Belief
+    """p(w_b | all rows)."""
     neighbours: list[Neighbour]
     """All known systems, the nearest first."""
     held_out: Quality
-    """On the last rows, with the latent of the rows before them."""
+    """On the last rows, with the belief after the rows before them: over w_b, W and the noise of this system."""
     mean_error: float
     """Error there with the mean latent instead: what one would predict without knowing which system it is."""
     expected_error: float
@@ -57,9 +57,14 @@ class Identification:
     """Why it may be unlike all known systems; empty if it is not."""
 
     @property
+    def latent(self) -> Float[Array, " latent"]:
+        """The most probable w_b."""
+        return self.belief.best
+
+    @property
     def spread(self) -> np.ndarray:
-        """Standard deviation of each latent dimension."""
-        return np.sqrt(np.diag(np.asarray(self.covariance)))
+        """How unsure w_b still is: standard deviation of each of its dimensions."""
+        return np.asarray(self.belief.spread)
 
 
 def identify(model: Model, transitions: Transitions, seed: int = 0) -> Identification:
@@ -72,18 +77,15 @@ def identify(model: Model, transitions: Transitions, seed: int = 0) -> Identific
     if len(transitions) < LEAST:
         raise ValueError(f"A system needs at least {LEAST} transitions to be identified, got {len(transitions)}.")
     dynamics, key = model.dynamics, root_key(seed)
-    infer_key, metrics_key = stream(key, "logs/infer"), stream(key, "logs/metrics")
+    chosen, metrics_key = new_filter(dynamics, stream(key, "logs/filter")), stream(key, "logs/metrics")
     before, after = split_in_time(transitions, HELD_OUT)
-    early = infer_latent(dynamics, before, key=infer_key).value
-    held_out = quality(dynamics, after, early, key=metrics_key)
-    # The same weight draws, so that the two errors differ by the latent alone.
+    held_out = predictive_quality(predictive(dynamics, smoothed(chosen, before), key=metrics_key), after)
     mean = quality(dynamics, after, dynamics.latent_prior.mean, key=jax.random.clone(metrics_key)).error
-    latent = infer_latent(dynamics, transitions, key=jax.random.clone(infer_key)).value
-    neighbours = _neighbours(model, dynamics, latent)
+    belief = smoothed(chosen, transitions)
+    neighbours = _neighbours(model, dynamics, belief.best)
     expected = model.expected_error
     return Identification(
-        latent=latent,
-        covariance=latent_covariance(dynamics, transitions, latent),
+        belief=belief,
         neighbours=neighbours,
         held_out=held_out,
         mean_error=mean,
