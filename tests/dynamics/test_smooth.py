@@ -23,7 +23,7 @@ def log_of(dynamics, latent, count, **options):
 
 
 def test_where_the_model_is_linear_every_hypothesis_is_a_bayesian_regression():
-    """Λ = Λ_h + Σ JᵀJ/σ², μ = Λ⁻¹(Λ_h μ_h + Σ Jᵀy/σ²); p_h ∝ (∫ N(w; μ_h, Λ_h⁻¹) Π N(y; Jw, σ²) dw)^{1/T'}."""
+    """Λ = Λ_h + Σ JᵀJ/σ², μ = Λ⁻¹(Λ_h μ_h + Σ Jᵀy/σ²); p_h ∝ ∫ N(w; μ_h, Λ_h⁻¹) Π N(y; Jw, σ²) dw."""
     dynamics = linear_dynamics()
     chosen = new_filter(dynamics, jax.random.key(1), config=KNOWN_NOISE)
     log, slopes, change = log_of(dynamics, (0.8, -0.4), 12)
@@ -44,7 +44,7 @@ def test_where_the_model_is_linear_every_hypothesis_is_a_bayesian_regression():
         error = flat - design @ mean
         density.append(-0.5 * (error @ np.linalg.solve(total, error) + np.linalg.slogdet(total)[1]))
     order = np.argsort(-np.asarray(density))[: len(belief.mean)]
-    weight = np.exp((np.asarray(density)[order] - np.max(density)) / KNOWN_NOISE.weight_temperature)
+    weight = np.exp(np.asarray(density)[order] - np.max(density))
 
     np.testing.assert_allclose(belief.mean, expected[order], rtol=2e-3, atol=2e-3)
     np.testing.assert_allclose(belief.covariance, covariance[order], rtol=2e-3, atol=1e-4)

@@ -9,8 +9,9 @@ Levenberg-Marquardt steps descend
 
 with ρ linear up to the filter's gate and logarithmic beyond, and R = diag(c ⊙ (σ_n² + v(s, a))), where c is the mean
 squared error of the rows at the best hypothesis so far. At the end P_h = (Λ_h + H_h)⁻¹, H_h = Σ_n ρ'_n J_nᵀ R⁻¹ J_n,
-and p_h is Laplace's evidence exp(−½ E_h) |Λ_h P_h|^½, to the power of 1/T' as in the filter. The most probable
-hypotheses are kept, as many as the filter has.
+and p_h is Laplace's evidence exp(−½ E_h) |Λ_h P_h|^½. The most probable hypotheses are kept, as many as the filter has.
+
+Unlike the filter's, the weights p_h count every row in full: no hypothesis has to wait here for rows that are to come.
 """
 
 from typing import NamedTuple
@@ -168,7 +169,6 @@ def _smoothed(log: _Log) -> Belief:
     priors = jax.tree.map(lambda leaf: leaf[kept], priors)
     latents, noise = log.fitted(latents[kept], priors, noise)
     value, covariance = evidence(latents, priors, noise)
-    value = value / log.chosen.config.weight_temperature
     found = start._replace(
         log_weight=value - jax.nn.logsumexp(value),
         mean=latents,
