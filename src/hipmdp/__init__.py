@@ -3,6 +3,7 @@
 from hipmdp.adaptation.learn_policy import learn_policy
 from hipmdp.adaptation.method import AbstractMethod
 from hipmdp.adaptation.run import Run
+from hipmdp.control.policy import Policy
 from hipmdp.data.logs.columns import LogColumns
 from hipmdp.data.logs.parquet import load_transitions, save_transitions
 from hipmdp.data.logs.read import LeftOutWarning, read_logs
@@ -19,6 +20,8 @@ from hipmdp.families.protocol import AbstractFamily
 from hipmdp.families.rollout import Episode, Step, Transition
 from hipmdp.families.specification import Specification
 from hipmdp.from_logs.advise import Advice, advise
+from hipmdp.from_logs.evaluation.estimate import Estimate
+from hipmdp.from_logs.evaluation.evaluate import Evaluation, evaluate
 from hipmdp.from_logs.forecast import Forecast, forecast
 from hipmdp.from_logs.identify import Identification, Neighbour, identify
 from hipmdp.from_logs.tune import infer_latent, tune_model
@@ -51,6 +54,8 @@ __all__ = [
     "Dynamics",
     "DynamicsConfig",
     "Episode",
+    "Estimate",
+    "Evaluation",
     "Forecast",
     "GrowthConfig",
     "Identification",
@@ -68,6 +73,7 @@ __all__ = [
     "OnlineRecord",
     "OnlineRun",
     "PQNConfig",
+    "Policy",
     "Prediction",
     "Quality",
     "Run",
@@ -78,6 +84,7 @@ __all__ = [
     "advise",
     "amortise",
     "collect",
+    "evaluate",
     "forecast",
     "gymnasium_family",
     "identify",

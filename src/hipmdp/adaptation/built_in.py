@@ -144,10 +144,8 @@ class BuiltInMethod(RunnableMethod):
         return replace(config, lanes=1, restart_share=0.0)
 
     def completed(self, run: Run, state: AdaptationState, *, batch: Transitions | None, key: PRNGKeyArray) -> Run:
-        """With its policy, its settings and its belief."""
-        return replace(
-            run, network=self.network(state), greedy=self.policy(state), config=self.used_config, belief=state.belief
-        )
+        """With its network, its settings and its belief."""
+        return replace(run, network=self.network(state), config=self.used_config, belief=state.belief)
 
     def no_data(self) -> Transitions:
         """𝒟_b before the first episode."""

@@ -15,6 +15,7 @@ from hipmdp.adaptation.method import AbstractMethod, RunnableMethod, Setting
 from hipmdp.adaptation.methods import find_method, runnable
 from hipmdp.adaptation.resume import Checkpoint, RunRecord
 from hipmdp.adaptation.run import Run
+from hipmdp.control.policy import Policy
 from hipmdp.data.experience import steps_to_transitions
 from hipmdp.data.transitions import Transitions, empty_transitions
 from hipmdp.data.work import batch_digest
@@ -71,7 +72,8 @@ def learn_policy(
     checkpoint = Checkpoint(chosen, directory, description, _shown(progress, chosen, episodes))
     with interruptible() as checkpoint.interrupt, progress:
         state, transitions, evaluation = _run(chosen, model, setting, key, checkpoint)
-    run = _new_run(chosen, model, setting, checkpoint.record, transitions, evaluation)
+    policy = chosen.public_policy(state, transitions.specification)
+    run = _new_run(chosen, model, setting, checkpoint.record, transitions, evaluation, policy)
     if not quiet:
         tell(run.remarks)
     return chosen.completed(run, state, batch=batch, key=key)
@@ -221,6 +223,7 @@ def _new_run(
     record: RunRecord,
     transitions: Transitions,
     evaluation: Episode,
+    policy: Policy,
 ) -> Run:
     """What every method has."""
     metrics: dict[str, Any] = {name: np.asarray(values) for name, values in record.metrics.items()}
@@ -228,5 +231,5 @@ def _new_run(
     latents = [np.asarray(latent, np.float32) for latent in found] if all(v is not None for v in found) else []
     return Run(
         method.name, setting.theta, **metrics, transitions=transitions, evaluation=evaluation, trace=record.trace,
-        model=model, latents=latents,
+        model=model, policy=policy, latents=latents,
     )  # fmt: skip

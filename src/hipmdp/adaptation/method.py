@@ -2,11 +2,12 @@
 
 import abc
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jaxtyping import PRNGKeyArray
 
+from hipmdp.control.policy import Policy, function_policy
 from hipmdp.data.transitions import Transitions
 from hipmdp.data.work import Work
 from hipmdp.families.protocol import BaseFamily, Theta
@@ -129,6 +130,10 @@ class RunnableMethod(AbstractMethod):
         """How much of imagination is done, and how much there will be; None where real episodes take the time."""
         return None
 
+    def public_policy(self, state: Any, specification: Specification) -> Policy:
+        """The greedy policy so far, for those who get the run."""
+        return Policy(specification, self.policy(state))
+
     @abc.abstractmethod
     def completed(self, run: "Run", state: Any, *, batch: Transitions | None, key: PRNGKeyArray) -> "Run":
         """The record of a run with what this method knows at its end; `run.model` is the model that it was given."""
@@ -170,5 +175,9 @@ class OwnMethod(RunnableMethod):
         return self.method.policy(state)
 
     def completed(self, run: "Run", state: Any, *, batch: Transitions | None, key: PRNGKeyArray) -> "Run":
-        """With its policy."""
-        return replace(run, own_policy=self.policy(state))
+        """The same: nobody knows more of it."""
+        return run
+
+    def public_policy(self, state: Any, specification: Specification) -> Policy:
+        """The method's, a function in Python."""
+        return function_policy(self.policy(state), specification)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from hipmdp._random import root_key, stream
 from hipmdp.adaptation.imagining import learn_by_rounds
 from hipmdp.control.policies import Greedy
+from hipmdp.control.policy import Policy
 from hipmdp.control.policy_learner import learn_in_imagination, new_policy_learner
 from hipmdp.control.q_network import QNetwork, copy_network
 from hipmdp.control.rounds import RoundsLearner, imagined_return, new_rounds_learner
@@ -48,6 +49,8 @@ class Advice:
     """[a]: from the state to the nearest logged one in which a was taken, in spreads of the states."""
     reach: float
     """Where a distance is larger than this, nobody has tried that action near that state."""
+    policy: Policy
+    """argmax_a Q(s, a): called with a state it gives the action, with rows of states an array of actions."""
     network: QNetwork
     """Q(s, a), with s as `Specification.from_origin` gives it; `policy` takes states as they are."""
     dynamics: Dynamics
@@ -58,12 +61,6 @@ class Advice:
     def supported(self) -> np.ndarray:
         """[a]: whether a was taken near the state."""
         return self.distances <= self.reach
-
-    def policy(self, state: Any) -> Any:
-        """argmax_a Q(s, a): an int for one state, an array of ints for rows of them."""
-        states = self.dynamics.specification.from_origin(state)
-        actions = np.argmax(np.asarray(jax.vmap(self.network)(jnp.asarray(np.atleast_2d(states)))), axis=-1)
-        return int(actions[0]) if states.ndim == 1 else actions
 
 
 def advise(
@@ -129,6 +126,7 @@ def advise(
         high=high,
         distances=support.distances(place, spread, specification.action_count),
         reach=support.reach(spread),
+        policy=Policy(specification, Greedy(network)),
         network=network,
         dynamics=tuned,
         latent=latent,
