@@ -1,6 +1,7 @@
 """`learn_policy`: Algorithm 1, from top to bottom."""
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from hipmdp.pretraining.model import Model
 from hipmdp.pretraining.resume import model_digest
 from hipmdp.settings import SETTINGS_VERSION
 from hipmdp.settings.adaptation import AdaptationConfig
+from hipmdp.settings.limits import RISK, WITHIN, Limits, check_caution, limits_of
 
 
 def learn_policy(
@@ -43,6 +45,10 @@ def learn_policy(
     method: str | AbstractMethod | None = None,
     imagine_in: str = "model",
     config: AdaptationConfig | None = None,
+    caution: float | None = None,
+    limits: Limits | Iterable[str] = (),
+    risk: float = RISK,
+    within: int = WITHIN,
     quiet: bool = False,
 ) -> Run:
     """Learn to control `instance` (θ, a dict by name, "test:3", or None: drawn) over `episodes` real episodes.
@@ -53,17 +59,27 @@ def learn_policy(
     family's model is updated from it and the new episodes at the end. `reward` inside imagination: "given", "learned"
     from the batch, or "true" (what the instance itself would pay). `imagine_in="environment"` learns the policy in the
     true environment. These two are for finding out which part is at fault; so is a model with
-    `pretrain(…, latents="true")`. `config` replaces the preset's settings. With `out` (a directory) the same call goes
+    `pretrain(…, latents="true")`. `config` replaces the preset's settings.
+
+    `caution` in [0, 1): where Q(s, w) acts under a belief about w (all episodes of `amortised`, the first of others),
+    its values are means over the worst share 1 − caution of the w that the belief allows; by default what `amortise`
+    was given, or 0, the plain mean. `limits` on states, such as ("log10_V<=6",), are for `amortised`, which then is the
+    default: an action whose predicted chance of breaking one in any of the next `within` states is above `risk` is not
+    taken, unless all are such: then the safest is, and `run.remarks` says how often. `run.trace[i]["chances"]` has the
+    chances of all decisions.
+
+    With `out` (a directory) the same call goes
     on where it was stopped, to the same bits; a run with a method of your own begins anew.
     """
     key = root_key(seed)
     theta = resolve_instance(family, instance, stream(key, "adaptation/instance"))
     setting = Setting(
         preset=preset, adaptation=config, family=family, theta=theta, episodes=episodes, reward=reward,
-        imagine_in=imagine_in, on_chunk=lambda state: checkpoint.at_chunk_edge(state),
+        imagine_in=imagine_in, caution=_caution(caution, model, config), limits=limits_of(limits, risk, within), on_chunk=lambda state: checkpoint.at_chunk_edge(state),
     )  # fmt: skip
     chosen = _method(method, model, setting)
     _check(chosen, model, family, episodes, batch, setting)
+    _check_care(chosen, model, setting, asked=caution is not None)
     if model is None and batch is not None:
         model = chosen.prepare(stream(key, "study/prepare"), batch, family)
     progress = Progress(f"learn_policy {chosen.name}, episode", episodes, quiet=quiet)
@@ -150,8 +166,11 @@ def _method(method: str | AbstractMethod | None, model: Any, setting: Setting) -
 def default_method(model: Model, setting: Setting) -> str:
     """The best that is known for a model: `refined` for an embedded one that has a Q(s, w), otherwise its own.
 
-    A model of method `amortised` is one of which somebody has asked that nothing be trained at a new member.
+    A model of method `amortised` is one of which somebody has asked that nothing be trained at a new member. Limits are
+    kept by `amortised`.
     """
+    if setting.limits is not None and model.latent_policy is not None:
+        return "amortised"
     given = setting.adaptation is None or setting.adaptation.pqn is not None
     plain = setting.preset == "default" and setting.imagine_in == "model" and given
     refines = plain and model.method == "embedded" and model.latent_policy is not None
@@ -175,6 +194,26 @@ def _check(
     if setting.imagine_in == "environment" and not method.imagines:
         raise ValueError(f'imagine_in="environment" is for methods that imagine, which {method.name!r} does not.')
     method.check(model, batch)
+
+
+def _caution(asked: float | None, model: Any, config: AdaptationConfig | None) -> float | None:
+    """What is asked for; otherwise what the settings say, and without any what the model was made with."""
+    if asked is not None:
+        return check_caution(asked)
+    return model.caution if config is None and isinstance(model, Model) else None
+
+
+def _check_care(method: RunnableMethod, model: Any, setting: Setting, *, asked: bool) -> None:
+    """One clear sentence where caution or limits would mean nothing."""
+    used = method.used_config
+    limits = setting.limits or (None if used is None else used.limits)
+    if limits is not None and not method.keeps_limits:
+        raise ValueError(f"limits are kept by method 'amortised', and not by {method.name!r}.")
+    if asked and setting.caution and not method.acts_under_belief(model):
+        raise ValueError(
+            f"caution is for methods that act under a belief about w_b, with a model that has a Q(s, w), which "
+            f"{method.name!r} does not here."
+        )
 
 
 def _shown(progress: Progress, method: RunnableMethod, episodes: int) -> Any:

@@ -16,6 +16,7 @@ from hipmdp.families.specification import Specification
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dynamics import DynamicsConfig
+from hipmdp.settings.limits import Limits
 
 if TYPE_CHECKING:
     from hipmdp.adaptation.run import Run
@@ -81,6 +82,10 @@ class Setting:
     """Inside imagination: "given", "learned" or "true"."""
     imagine_in: str = "model"
     """"model", or "environment": learn the policy in the true environment (diagnosis)."""
+    caution: float | None = None
+    """How cautiously it acts under a belief; None: as its `adaptation` settings say."""
+    limits: Limits | None = None
+    """Limits on states; None: those of its `adaptation` settings."""
     on_chunk: Callable[[Any], None] = lambda state: None
     """Called at chunk edges with a state from which `start` or `after_episode` goes on to the same bits; its arrays are
     given to the next chunk, so that it must be written at once."""
@@ -97,6 +102,13 @@ class RunnableMethod(AbstractMethod):
     called in every process that needs it."""
     imagines: ClassVar[bool] = False
     """Whether it learns in imagination: then `reward` and `imagine_in` concern it."""
+
+    keeps_limits: ClassVar[bool] = False
+    """Whether every episode of it can be kept within limits."""
+
+    def acts_under_belief(self, model: Any) -> bool:
+        """Whether an episode of it is controlled under a belief about w_b: then caution concerns it."""
+        return False
 
     def check(self, model: Any, batch: Transitions | None) -> None:
         """One clear sentence where model and batch are not for this method, before anything is run or written."""
