@@ -19,7 +19,8 @@ from hipmdp.families.instance import Instance
 from hipmdp.families.protocol import AbstractFamily
 from hipmdp.families.rollout import Episode, Step, Transition
 from hipmdp.families.specification import Specification
-from hipmdp.from_logs.advise import Advice, advise
+from hipmdp.from_logs.advice import Advice
+from hipmdp.from_logs.advise import advise
 from hipmdp.from_logs.evaluation.estimate import Estimate
 from hipmdp.from_logs.evaluation.evaluate import Evaluation, evaluate
 from hipmdp.from_logs.forecast import Forecast, forecast
@@ -38,6 +39,7 @@ from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import DynamicsConfig, LatentRole
+from hipmdp.settings.limits import Limits
 from hipmdp.settings.online import GrowthConfig, OnlineConfig
 from hipmdp.settings.pqn import PQNConfig
 
@@ -65,6 +67,7 @@ __all__ = [
     "LatentIgnoredWarning",
     "LatentRole",
     "LeftOutWarning",
+    "Limits",
     "LogColumns",
     "Model",
     "Neighbour",

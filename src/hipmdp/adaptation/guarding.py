@@ -19,6 +19,10 @@ from hipmdp.imagination.reward import family_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.settings.limits import Limits
 
+KEPT = ("decisions", "decisions_allowed", "broken_if_allowed")
+"""Counts of an episode: all decisions, those with an allowed action, and those of them after which a limit was broken
+within so many steps."""
+
 
 def belief_guard(model: Model, family: BaseFamily, limits: Limits | None, *, key: PRNGKeyArray) -> Guard | None:
     """A guard whose draws follow the belief, and whose policy knows the w of its draw; None without limits."""
@@ -44,23 +48,18 @@ def belief_guard(model: Model, family: BaseFamily, limits: Limits | None, *, key
 def limits_kept(limits: Limits, chances: Sequence[Chances], episode: Transitions) -> dict[str, Any]:
     """The record of one episode: predicted chances, and how often a limit was broken afterwards.
 
-    `chances` is [time, action]; `decisions`, `decisions_allowed` and `broken_if_allowed` are counts: all decisions,
-    those with an allowed action, and those of them after which a limit was broken within so many steps.
+    `chances` is [time, action]; the counts are those of `KEPT`.
     """
     predicted = np.asarray([np.asarray(of.chance) for of in chances], np.float32)
-    allowed = (predicted <= limits.risk).any(axis=1)
+    allowed = np.any(predicted <= limits.risk, axis=1)
     broken = broken_within(limits, episode.specification, episode.next_state)
-    return {
-        "chances": predicted,
-        "decisions": len(allowed),
-        "decisions_allowed": int(allowed.sum()),
-        "broken_if_allowed": int((broken & allowed).sum()),
-    }
+    counts = len(predicted), int(allowed.sum()), int((broken & allowed).sum())
+    return {"chances": predicted, **dict(zip(KEPT, counts, strict=True))}
 
 
 def check_reachable(limits: Limits, edges: Boundary, inside: Range) -> None:
     """Refuse a limit that no imagined state can break: imagination does not leave the range of the data."""
-    index = np.asarray(edges.index)
+    index = np.asarray(edges.dimension)
     farthest = np.where(np.asarray(edges.sign) > 0, np.asarray(inside.high)[index], np.asarray(inside.low)[index])
     for text, furthest, edge in zip(limits.limits, farthest, zip(*edges, strict=True), strict=True):
         at = jnp.zeros_like(inside.low).at[edge[0]].set(furthest)

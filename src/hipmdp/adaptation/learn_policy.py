@@ -11,6 +11,7 @@ from jaxtyping import PRNGKeyArray
 from hipmdp._errors import known_name
 from hipmdp._progress import Progress, interruptible, tell
 from hipmdp._random import STREAMS_VERSION, root_key, stream
+from hipmdp.adaptation.care import caution_of, check_care
 from hipmdp.adaptation.evaluate import evaluate, interact, is_same
 from hipmdp.adaptation.method import AbstractMethod, RunnableMethod, Setting
 from hipmdp.adaptation.methods import find_method, runnable
@@ -28,7 +29,7 @@ from hipmdp.pretraining.model import Model
 from hipmdp.pretraining.resume import model_digest
 from hipmdp.settings import SETTINGS_VERSION
 from hipmdp.settings.adaptation import AdaptationConfig
-from hipmdp.settings.limits import RISK, WITHIN, Limits, check_caution, limits_of
+from hipmdp.settings.limits import RISK, WITHIN, Limits, limits_of
 
 
 def learn_policy(
@@ -75,11 +76,12 @@ def learn_policy(
     theta = resolve_instance(family, instance, stream(key, "adaptation/instance"))
     setting = Setting(
         preset=preset, adaptation=config, family=family, theta=theta, episodes=episodes, reward=reward,
-        imagine_in=imagine_in, caution=_caution(caution, model, config), limits=limits_of(limits, risk, within), on_chunk=lambda state: checkpoint.at_chunk_edge(state),
+        imagine_in=imagine_in, caution=caution_of(caution, model, config), limits=limits_of(limits, risk, within),
+        on_chunk=lambda state: checkpoint.at_chunk_edge(state),
     )  # fmt: skip
     chosen = _method(method, model, setting)
     _check(chosen, model, family, episodes, batch, setting)
-    _check_care(chosen, model, setting, asked=caution is not None)
+    check_care(chosen, model, setting, asked=caution is not None)
     if model is None and batch is not None:
         model = chosen.prepare(stream(key, "study/prepare"), batch, family)
     progress = Progress(f"learn_policy {chosen.name}, episode", episodes, quiet=quiet)
@@ -194,26 +196,6 @@ def _check(
     if setting.imagine_in == "environment" and not method.imagines:
         raise ValueError(f'imagine_in="environment" is for methods that imagine, which {method.name!r} does not.')
     method.check(model, batch)
-
-
-def _caution(asked: float | None, model: Any, config: AdaptationConfig | None) -> float | None:
-    """What is asked for; otherwise what the settings say, and without any what the model was made with."""
-    if asked is not None:
-        return check_caution(asked)
-    return model.caution if config is None and isinstance(model, Model) else None
-
-
-def _check_care(method: RunnableMethod, model: Any, setting: Setting, *, asked: bool) -> None:
-    """One clear sentence where caution or limits would mean nothing."""
-    used = method.used_config
-    limits = setting.limits or (None if used is None else used.limits)
-    if limits is not None and not method.keeps_limits:
-        raise ValueError(f"limits are kept by method 'amortised', and not by {method.name!r}.")
-    if asked and setting.caution and not method.acts_under_belief(model):
-        raise ValueError(
-            f"caution is for methods that act under a belief about w_b, with a model that has a Q(s, w), which "
-            f"{method.name!r} does not here."
-        )
 
 
 def _shown(progress: Progress, method: RunnableMethod, episodes: int) -> Any:

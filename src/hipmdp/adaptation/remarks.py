@@ -45,7 +45,7 @@ def uninformative(share: float | None) -> list[str]:
 
 def broken_limits(limits: Limits, kept: Mapping[str, Any]) -> list[str]:
     """Where no action was allowed, and where limits were broken more often than they might be (`limits_kept`)."""
-    decisions, allowed, broken = (kept[name] for name in ("decisions", "decisions_allowed", "broken_if_allowed"))
+    decisions, allowed, broken = kept["decisions"], kept["decisions_allowed"], kept["broken_if_allowed"]
     found = []
     if allowed < decisions:
         found.append(

@@ -10,17 +10,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-ALIKE = 1e-6
-"""Chances closer to each other than this are the same."""
+BEYOND = 1e-3
+"""What being beyond a limit all the time adds to the harm of an action: less than one draw of a thousand."""
 
 
 class Chances(NamedTuple):
-    """What is predicted to happen to limits after each action."""
+    """What is predicted to happen to limits after each action, with or without several ways to go on."""
 
-    chance: Float[Array, " actions"]
+    chance: Float[Array, "*ways actions"]
     """That one is broken within so many steps."""
-    beyond: Float[Array, " actions"]
+    beyond: Float[Array, "*ways actions"]
     """Expected share of those steps in which one is broken."""
+
+    @property
+    def harm(self) -> Float[Array, "*ways actions"]:
+        """What the safest action has least of: the chance, and among equal ones the time beyond."""
+        return self.chance + BEYOND * self.beyond
 
 
 def weighted_cvar(values: Any, weights: Any, caution: float) -> Any:
@@ -47,16 +52,9 @@ def allowed_actions(chances: Chances, risk: float) -> Bool[Array, " actions"]:
 
 
 def choose(scores: Float[Array, " actions"], chances: Chances, risk: float) -> Int[Array, ""]:
-    """The allowed action with the highest score; where none is allowed, the safest.
-
-    The safest has the lowest chance; of several, the one that leaves limits broken for the fewest steps; of these, the
-    one with the highest score.
-    """
-    allowed = allowed_actions(chances, risk)
-    lowest = chances.chance <= jnp.min(chances.chance) + ALIKE
-    beyond = jnp.where(lowest, chances.beyond, jnp.inf)
-    safest = beyond <= jnp.min(beyond) + ALIKE
-    candidates = jnp.where(jnp.any(allowed), allowed, safest)
+    """The allowed action with the highest score; where none is allowed, the safest (of several, the best of them)."""
+    allowed, harm = allowed_actions(chances, risk), chances.harm
+    candidates = jnp.where(jnp.any(allowed), allowed, harm <= jnp.min(harm))
     # A candidate of any score comes before the others.
     finite = jnp.maximum(jnp.nan_to_num(scores, nan=-jnp.inf), jnp.finfo(scores.dtype).min)
     return jnp.argmax(jnp.where(candidates, finite, -jnp.inf)).astype(jnp.int32)

@@ -1,9 +1,11 @@
 """The chance of breaking a limit after each action, by imagined rollouts.
 
 A draw is all that is not known: a member that the belief still allows, a function that the batch allows, and the noise
-of every step. In each draw every action is taken once, and the policy acts afterwards. The same draws serve all actions.
+of every step. In each draw every action is taken once. Then the policy acts; or the same action goes on; or the action
+that is safest when it goes on is held. What keeps the limits best counts: an actor that checks every decision gives way
+in time, so that its policy alone would break them far more often than it does. The same draws serve all actions.
 
-A decision costs draws × actions × steps of the model and of the policy, all side by side.
+A decision costs 3 × draws × actions × steps of the model, and a third of these of the policy, all side by side.
 """
 
 from collections.abc import Callable
@@ -13,13 +15,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from hipmdp.control.caution import Chances, choose
 from hipmdp.families.rollout import AbstractEnvironment
 from hipmdp.families.specification import Specification
 from hipmdp.settings.limits import Limits
 
+Rule = Callable[[Float[Array, " state"], Any], Int[Array, ""]]
+"""(state, context of a draw) → the action, from the second step on."""
 FEWEST, MOST = 64, 512
 """Draws behind a chance."""
 PER_RISK = 4
@@ -29,16 +33,16 @@ PER_RISK = 4
 class Boundary(NamedTuple):
     """Limits as arrays, from the origin of the specification."""
 
-    index: Int[Array, " limits"]
-    """Which state dimension."""
+    dimension: Int[Array, " limits"]
+    """Which of the state."""
     sign: Float[Array, " limits"]
     bound: Float[Array, " limits"]
     strict: Bool[Array, " limits"]
 
-    def is_broken(self, state: Float[Array, "*rows state"]) -> Bool[Array, "*rows"]:
+    def is_broken(self, state: Float[Array, " state"]) -> Bool[Array, ""]:
         """Whether a state breaks any limit."""
-        over = self.sign * (state[..., self.index] - self.bound)
-        return ((over > 0) | (self.strict & (over == 0))).any(axis=-1)
+        over = self.sign * (state[self.dimension] - self.bound)
+        return jnp.any((over > 0) | (self.strict & (over == 0)))
 
 
 def boundary(limits: Limits, specification: Specification) -> Boundary:
@@ -64,56 +68,52 @@ class Guard(eqx.Module):
     environment: AbstractEnvironment
     contexts: Callable[[PRNGKeyArray, Any], Any]
     """Draws of what is not known, by what is remembered of the member."""
-    policy: Callable[[Float[Array, " state"], Any], Int[Array, ""]]
-    """The action in a state of a draw, from the second step on."""
+    policy: Rule
     boundary: Boundary
     within: int = eqx.field(static=True)
     risk: float = eqx.field(static=True)
     """The chance up to which an action is allowed."""
-    backup: bool = eqx.field(static=True, default=True)
 
     def chances(self, key: PRNGKeyArray, state: Float[Array, " state"], memory: Any, actions: int) -> Chances:
-        """What happens to the limits after each of so many actions."""
+        """What happens to the limits after each of so many actions, if it goes on in the safest of three ways."""
         context_key, step_key = jax.random.split(key)
         contexts = self.contexts(context_key, memory)
         keys = jax.random.split(step_key, (jax.tree.leaves(contexts)[0].shape[0], self.within))
-        each = jnp.arange(actions, dtype=jnp.int32)
+        first = jnp.arange(actions, dtype=jnp.int32)
 
-        def after(first: Int[Array, " actions"], held: Int[Array, " actions"] | None) -> Chances:
-            def count(first, held, keys, context):
-                policy = self.policy if held is None else lambda state, context: held
-                return self._broken(first, policy, state, keys, context)
+        def predicted(held: Int[Array, " actions"] | None) -> Chances:
+            def steps(first: Array, held: Array | None, keys: Key[Array, " within"], context: Any) -> Int[Array, ""]:
+                rule = self.policy if held is None else lambda state, context: held
+                return self._steps_broken(first, rule, state, keys, context)
 
-            over_draws = jax.vmap(count, in_axes=(None, None, 0, 0))
-            axes = (0, None if held is None else 0, None, None)
-            counts = jax.vmap(over_draws, in_axes=axes)(first, held, keys, contexts)
-            return Chances(
-                jnp.mean(counts > 0, axis=1, dtype=jnp.float32),
-                jnp.mean(counts, axis=1, dtype=jnp.float32) / self.within,
-            )
+            over_draws = jax.vmap(steps, in_axes=(None, None, 0, 0))
+            over_actions = jax.vmap(over_draws, in_axes=(0, None if held is None else 0, None, None))
+            count = over_actions(first, held, keys, contexts)
+            chance, steps_beyond = (jnp.mean(part, axis=1, dtype=jnp.float32) for part in (count > 0, count))
+            return Chances(chance, steps_beyond / self.within)
 
-        found = [after(each, None)]
-        if self.backup:
-            held = after(each, each)
-            safest = jnp.argmin(held.chance + 1e-3 * held.beyond)
-            found += [held, after(each, jnp.full(actions, safest, jnp.int32))]
-        chance, beyond = (jnp.stack([getattr(c, n) for c in found]) for n in Chances._fields)
-        best = jnp.argmin(chance + 1e-3 * beyond, axis=0)
-        return Chances(*(jnp.take_along_axis(v, best[None], axis=0)[0] for v in (chance, beyond)))
+        held = predicted(first)
+        safest = jnp.full_like(first, jnp.argmin(held.harm))
+        ways = jax.tree.map(lambda *parts: jnp.stack(parts), predicted(None), held, predicted(safest))
+        best = jnp.argmin(ways.harm, axis=0)
+        return jax.tree.map(lambda part: part[best, first], ways)
 
-    def _broken(self, action, policy, state, keys, context):
-        def step(state: Array, alive: Array, key: PRNGKeyArray, action: Array) -> tuple[Array, Array, Array]:
+    def _steps_broken(
+        self, first: Array, rule: Rule, state: Float[Array, " state"], keys: Key[Array, " within"], context: Any
+    ) -> Int[Array, ""]:
+        """In how many of the next states a limit is broken, in one draw."""
+
+        def taken(state: Array, alive: Array, key: PRNGKeyArray, action: Array) -> tuple[tuple[Array, Array], Array]:
             outcome = self.environment.step(key, state, action, context)
-            broken = alive & self.boundary.is_broken(outcome.state)
-            return outcome.state, alive & ~outcome.terminated & ~jnp.asarray(outcome.cut), broken
+            ended = outcome.terminated | jnp.asarray(outcome.cut)
+            return (outcome.state, alive & ~ended), alive & self.boundary.is_broken(outcome.state)
 
-        def afterwards(carry: tuple[Array, Array], key: PRNGKeyArray) -> tuple[tuple[Array, Array], Array]:
-            state, alive, broken = step(*carry, key, policy(carry[0], context))
-            return (state, alive), broken
+        def step(carry: tuple[Array, Array], key: PRNGKeyArray) -> tuple[tuple[Array, Array], Array]:
+            return taken(*carry, key, rule(carry[0], context))
 
-        next_state, alive, first = step(state, jnp.ones((), bool), keys[0], action)
-        _, later = jax.lax.scan(afterwards, (next_state, alive), keys[1:])
-        return jnp.sum(later, dtype=jnp.int32) + first
+        carry, broken = taken(state, jnp.ones((), bool), keys[0], first)
+        _, later = jax.lax.scan(step, carry, keys[1:])
+        return jnp.sum(jnp.append(later, broken), dtype=jnp.int32)
 
 
 class Decision(NamedTuple):
@@ -144,5 +144,6 @@ def keys_of(key: PRNGKeyArray, guard: Guard | None) -> tuple[PRNGKeyArray, PRNGK
 
 def broken_within(limits: Limits, specification: Specification, next_states: Any) -> np.ndarray:
     """[time]: whether any of the next `within` states of an episode breaks a limit; rows of s' in natural units."""
-    broken = np.asarray(boundary(limits, specification).is_broken(jnp.asarray(specification.from_origin(next_states))))
+    states = jnp.asarray(specification.from_origin(next_states))
+    broken = np.asarray(jax.vmap(boundary(limits, specification).is_broken)(states))
     return np.asarray([broken[time : time + limits.within].any() for time in range(len(broken))], bool)

@@ -41,11 +41,10 @@ class Limits:
     """How many next states count: the present one does not, even where it breaks a limit."""
 
     def __post_init__(self) -> None:
-        texts = (self.limits,) if isinstance(self.limits, str) else tuple(self.limits)
-        object.__setattr__(self, "limits", texts)
-        for text in texts:
+        object.__setattr__(self, "limits", tuple(self.limits))
+        for text in self.limits:
             parsed_limit(text)
-        if not texts:
+        if not self.limits:
             raise ValueError('Limits need at least one limit, such as "speed<=3".')
         object.__setattr__(self, "risk", _risk(self.risk))
         object.__setattr__(self, "within", whole("within", self.within, 1, MOST_WITHIN))
