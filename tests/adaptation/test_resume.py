@@ -32,8 +32,8 @@ def _interrupted(directory, method, edges, every, config):
 @pytest.mark.parametrize(
     ("method", "every", "config"),
     [
-        ("embedded", 5, ALWAYS), ("embedded", 5, BY_BELIEF), ("model_free", 1, ALWAYS), ("amortised", 1, ALWAYS), ("refined", 4, ALWAYS),
-        ("blind", 1, ALWAYS), ("embedded", 5, BY_PQN), ("refined", 4, BY_PQN),
+        ("embedded", 5, ALWAYS), ("embedded", 5, BY_BELIEF), ("model_free", 1, ALWAYS), ("amortised", 1, ALWAYS),
+        ("refined", 4, ALWAYS), ("blind", 1, ALWAYS), ("embedded", 5, BY_PQN), ("refined", 4, BY_PQN),
     ],
 )  # fmt: skip
 def test_interrupted_at_chunk_edges_a_run_ends_with_the_same_bits(method, every, config, tmp_path):

@@ -8,13 +8,13 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from hipmdp.control.caution import Chances
-from hipmdp.control.guard import Boundary, Guard, boundary, broken_within, draw_count
+from hipmdp.control.guard import Guard, boundary, broken_within, draw_count
 from hipmdp.control.guarded import LatentGreedy
 from hipmdp.data.transitions import Transitions
 from hipmdp.families.protocol import BaseFamily
-from hipmdp.imagination.build import Surroundings, noisy_environment
+from hipmdp.families.specification import Specification
+from hipmdp.imagination.build import DATA_MARGIN, Surroundings, noisy_environment
 from hipmdp.imagination.contexts import BeliefContexts
-from hipmdp.imagination.environment import Range
 from hipmdp.imagination.reward import family_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.settings.limits import Limits
@@ -22,6 +22,16 @@ from hipmdp.settings.limits import Limits
 KEPT = ("decisions", "decisions_allowed", "broken_if_allowed")
 """Counts of an episode: all decisions, those with an allowed action, and those of them after which a limit was broken
 within so many steps."""
+
+
+def check_limits(model: Model, limits: Limits | None, log: Transitions | None = None) -> None:
+    """One clear sentence for limits that are not of this model's states, or that it and the log know nothing of."""
+    if limits is not None:
+        low, high = np.asarray(model.low), np.asarray(model.high)
+        if log is not None:
+            states = np.concatenate([log.state, log.next_state])
+            low, high = np.minimum(low, states.min(axis=0)), np.maximum(high, states.max(axis=0))
+        check_reachable(limits, model.specification, low=low, high=high)
 
 
 def belief_guard(model: Model, family: BaseFamily, limits: Limits | None, *, key: PRNGKeyArray) -> Guard | None:
@@ -32,14 +42,12 @@ def belief_guard(model: Model, family: BaseFamily, limits: Limits | None, *, key
     reward = family_reward(family, model.reward_head, family.name)
     starts = jnp.zeros((1, model.specification.state_size), jnp.float32)
     around = Surroundings(reward, starts, np.asarray(model.low), np.asarray(model.high))
-    environment, edges = noisy_environment(dynamics, around), boundary(limits, model.specification)
-    check_reachable(limits, edges, environment.imagination.range)
     weights = dynamics.draw_weights(key, draw_count(limits.risk))
     return Guard(
-        environment,
+        noisy_environment(dynamics, around),
         BeliefContexts(weights[:, None], dynamics.noise_variance()),
         LatentGreedy(model.need_latent_policy("limits")),
-        edges,
+        boundary(limits, model.specification),
         within=limits.within,
         risk=limits.risk,
     )
@@ -57,14 +65,14 @@ def limits_kept(limits: Limits, chances: Sequence[Chances], episode: Transitions
     return {"chances": predicted, **dict(zip(KEPT, counts, strict=True))}
 
 
-def check_reachable(limits: Limits, edges: Boundary, inside: Range) -> None:
-    """Refuse a limit that no imagined state can break: imagination does not leave the range of the data."""
-    index = np.asarray(edges.dimension)
-    farthest = np.where(np.asarray(edges.sign) > 0, np.asarray(inside.high)[index], np.asarray(inside.low)[index])
-    for text, furthest, edge in zip(limits.limits, farthest, zip(*edges, strict=True), strict=True):
-        at = jnp.zeros_like(inside.low).at[edge[0]].set(furthest)
-        if not bool(Boundary(*(part[None] for part in edge)).is_broken(at)):
+def check_reachable(limits: Limits, specification: Specification, *, low: np.ndarray, high: np.ndarray) -> None:
+    """Refuse a limit that nothing in the data comes near: imagination, which stays there, could never break it."""
+    for text, limit in zip(limits.limits, limits.parsed(specification), strict=True):
+        index = specification.state_names.index(limit.name)
+        room = DATA_MARGIN * (high[index] - low[index])
+        farthest = high[index] + room if limit.sign > 0 else low[index] - room
+        if limit.sign * (farthest - limit.bound) <= 0:
             raise ValueError(
-                f"Nothing like breaking the limit {text!r} is in the data that the model was learned from: whether it "
-                "will be broken cannot be predicted."
+                f"The limit {text!r} is far from all data (from {low[index]:.4g} to {high[index]:.4g}): no model of "
+                "these can say whether it will be broken."
             )

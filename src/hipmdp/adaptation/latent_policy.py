@@ -10,7 +10,7 @@ from hipmdp._random import stream
 from hipmdp.adaptation import phases
 from hipmdp.adaptation.belief_control import belief_actor, belief_policy, member_policy
 from hipmdp.adaptation.built_in import BuiltInMethod
-from hipmdp.adaptation.guarding import belief_guard, limits_kept
+from hipmdp.adaptation.guarding import belief_guard, check_limits, limits_kept
 from hipmdp.adaptation.method import Info
 from hipmdp.adaptation.model_based import AbstractModelBased
 from hipmdp.adaptation.remarks import broken_limits, uninformative
@@ -40,6 +40,7 @@ class Amortised(BuiltInMethod):
         super().check(model, batch)
         model.need_dynamics(self.name)
         model.need_latent_policy(self.name)
+        check_limits(model, self.config.limits)
 
     def initial(self, key: PRNGKeyArray, model: Model) -> AdaptationState:
         """The prior belief."""

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from hipmdp._random import root_key, stream
+from hipmdp.adaptation.guarding import check_limits
 from hipmdp.adaptation.imagining import learn_by_rounds
 from hipmdp.control.caution import weighted_cvar
 from hipmdp.control.guarded import GuardedGreedy
@@ -66,8 +67,7 @@ def advise(
     states is above `risk` is not recommended, unless all are such: then the safest is. `Advice.policy` keeps them too.
     """
     caution, limit = check_caution(caution), limits_of(limits, risk, within)
-    if limit is not None:
-        limit.parsed(model.specification)
+    check_limits(model, limit, transitions)
     dynamics, key = model.need_dynamics("advise"), root_key(seed)
     dynamics.check(transitions)
     config = config or adaptation_preset("default", model.specification)

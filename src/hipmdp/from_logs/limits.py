@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hipmdp._random import stream
-from hipmdp.adaptation.guarding import check_reachable
 from hipmdp.control.caution import Chances, allowed_actions, choose
 from hipmdp.control.guard import Guard, boundary, draw_count
 from hipmdp.control.guarded import StateGreedy
@@ -25,18 +24,16 @@ def log_guard(
 ) -> Guard:
     """A guard whose draws are what the log leaves open, and whose policy is argmax_a Q(s, a)."""
     dynamics, count = system.dynamics, draw_count(limits.risk)
-    environment, edges = noisy_environment(dynamics, around.extended(log)), boundary(limits, dynamics.specification)
-    check_reachable(limits, edges, environment.imagination.range)
     contexts = instance_contexts(
         dynamics, system.latent, key=stream(key, "logs/limits"), draws=count, mean=False, deviations=system.deviations
     )
     misfit = 1.0 if system.belief is None else system.belief.misfit
     noise = jnp.sqrt(misfit * dynamics.noise_variance())
     return Guard(
-        environment,
+        noisy_environment(dynamics, around.extended(log)),
         KnownContexts(NoisyContext(contexts, jnp.broadcast_to(noise, (count, *noise.shape)))),
         StateGreedy(network),
-        edges,
+        boundary(limits, dynamics.specification),
         within=limits.within,
         risk=limits.risk,
     )

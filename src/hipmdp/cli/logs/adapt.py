@@ -12,6 +12,7 @@ from hipmdp._errors import known_name, number
 from hipmdp._files import output_directory
 from hipmdp._progress import Progress
 from hipmdp._tables import plain_table
+from hipmdp.adaptation.guarding import check_limits
 from hipmdp.cli.limits import Care
 from hipmdp.cli.logs.advice import advice_facts, show_advice
 from hipmdp.cli.logs.options import LogOptions
@@ -43,9 +44,8 @@ def adapt_logs(
     care: Care,
 ) -> None:
     """Identify the system, forecast what each action would lead to, and advise an action where there is a reward."""
-    if care.limits is not None:
-        care.limits.parsed(model.specification)
     transitions = _one_system(_read(model, columns), only)
+    check_limits(model, care.limits, transitions)
     state = _state(model, transitions, at)
     identification = identify(model, transitions, seed)
     futures = forecast(model, identification, state, horizon, seed)
