@@ -7,10 +7,12 @@
     python benchmarks/limits.py --tables                                # the tables of what is there
 
 Two episodes of `amortised` with each member, nothing is trained. Variants: free; within the limits of `LIMITS` (risk
-0.05, 10 steps); the safest action always; caution 0.5 and 0.9. A row is one member, seed and variant; rows are written
-to results/limits.json one by one, and those that are there for the same model are not measured again. HIV's model comes
-with the package; that of the wide acrobot is made by `hipmdp compare acrobot:sd=0.25 --out benchmarks/recipe`. `--tiny`
-runs one member of grid, into no file.
+0.05, 10 steps); the safest action always; caution 0.5 and 0.9; and, where --variants names it, "policy alone": limits
+whose chances are those of the policy afterwards, without a way to give in.
+
+A row is one member, seed and variant; rows are written to results/limits.json one by one, and those that are there for
+the same model are not measured again. HIV's model comes with the package; that of the wide acrobot is made by
+`hipmdp compare acrobot:sd=0.25 --out benchmarks/recipe`. `--tiny` runs one member of grid, into no file.
 
 Broken: a limit is broken in any of the next 10 states after a decision. Intervals are of members drawn anew.
 """
@@ -19,10 +21,11 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from common import RESULTS, save
 
@@ -32,7 +35,8 @@ from hipmdp.adaptation.evaluate import interact
 from hipmdp.adaptation.guarding import KEPT
 from hipmdp.adaptation.latent_policy import Amortised
 from hipmdp.adaptation.method import Setting
-from hipmdp.control.guard import broken_within
+from hipmdp.control.caution import Chances
+from hipmdp.control.guard import Guard, broken_within
 from hipmdp.data.experience import steps_to_transitions
 from hipmdp.families.instance import Instance
 from hipmdp.families.instances import frozen_instance
@@ -51,6 +55,15 @@ MODELS = {
     "acrobot-wide": str(Path(__file__).parent / "recipe/models/acrobot-sd0.25-train32-150-embedded-seed0.hipmdp"),
 }
 VARIANTS = ("free", "limits", "safest", "caution 0.5", "caution 0.9")
+GUARDED = ("limits", "safest", "policy alone")
+
+
+class PolicyAlone(Guard):
+    """Chances as if nothing but the policy could act afterwards."""
+
+    def chances(self, key: Any, state: Any, memory: Any, actions: int) -> Chances:
+        """Of the first way alone."""
+        return jax.tree.map(lambda part: part[0], self.ways(key, state, memory, actions))
 
 
 class SafestAlways(Amortised):
@@ -61,7 +74,23 @@ class SafestAlways(Amortised):
     def initial(self, key: Any, model: hipmdp.Model) -> Any:
         """With such a guard."""
         state = super().initial(key, model)
+        assert state.guard is not None
         return replace(state, guard=replace(state.guard, risk=-1.0))
+
+
+class GuardedByPolicyAlone(Amortised):
+    """Without a way to give in."""
+
+    name = "policy_alone"
+
+    def initial(self, key: Any, model: hipmdp.Model) -> Any:
+        """With such a guard."""
+        state = super().initial(key, model)
+        own = {field.name: getattr(state.guard, field.name) for field in fields(Guard)}
+        return replace(state, guard=PolicyAlone(**own))
+
+
+METHODS = {"safest": SafestAlways, "policy alone": GuardedByPolicyAlone}
 
 
 # One row.
@@ -72,9 +101,9 @@ def measured(
 ) -> list[dict[str, Any]]:
     """The episodes of one variant with one member."""
     cautious = float(variant.split()[1]) if variant.startswith("caution") else 0.0
-    guarded = limits if variant in ("limits", "safest") else None
+    guarded = limits if variant in GUARDED else None
     setting = Setting(family=family, theta=instance.theta, episodes=EPISODES, caution=cautious, limits=guarded)
-    method = (SafestAlways if variant == "safest" else Amortised)(setting)
+    method = METHODS.get(variant, Amortised)(setting)
     key = root_key(seed)
     state = method.start(stream(key, "adaptation/start"), model, family.specification)
     found = []
@@ -161,7 +190,7 @@ def tables(rows: list[dict[str, Any]]) -> None:
     print(f"| {head} |\n" + "|---" * 10 + "|")
     for name in sorted({row["family"] for row in rows}):
         for kind in ("validation", "test", "final"):
-            for variant in VARIANTS:
+            for variant in (*VARIANTS, "policy alone"):
                 own = [row for row in rows if (row["family"], row["variant"]) == (name, variant)]
                 own = [row for row in own if row["member"].startswith(kind)]
                 for episode in range(EPISODES) if own else ():
@@ -172,7 +201,7 @@ def line(name: str, kind: str, variant: str, rows: list[dict[str, Any]], episode
     decisions, allowed, broken, any_broken, scores, cost = (
         by_member(rows, episode, of) for of in ("decisions", *KEPT[1:], "broken", "score", "milliseconds")
     )
-    has_guard = variant in ("limits", "safest")
+    has_guard = variant in GUARDED
     none = [all_ - some for all_, some in zip(decisions, allowed, strict=True)]
     return [
         name, kind, variant, str(episode + 1), interval(broken, allowed) if has_guard else "—",

@@ -75,7 +75,13 @@ class Guard(eqx.Module):
     """The chance up to which an action is allowed."""
 
     def chances(self, key: PRNGKeyArray, state: Float[Array, " state"], memory: Any, actions: int) -> Chances:
-        """What happens to the limits after each of so many actions, if it goes on in the safest of three ways."""
+        """What happens to the limits after each of so many actions, if it goes on in the safest way."""
+        ways = self.ways(key, state, memory, actions)
+        best, action = jnp.argmin(ways.harm, axis=0), jnp.arange(actions, dtype=jnp.int32)
+        return jax.tree.map(lambda part: part[best, action], ways)
+
+    def ways(self, key: PRNGKeyArray, state: Float[Array, " state"], memory: Any, actions: int) -> Chances:
+        """[way, action]: it goes on by the policy; with the same action; with the action that is safest when held."""
         context_key, step_key = jax.random.split(key)
         contexts = self.contexts(context_key, memory)
         keys = jax.random.split(step_key, (jax.tree.leaves(contexts)[0].shape[0], self.within))
@@ -94,9 +100,7 @@ class Guard(eqx.Module):
 
         held = predicted(first)
         safest = jnp.full_like(first, jnp.argmin(held.harm))
-        ways = jax.tree.map(lambda *parts: jnp.stack(parts), predicted(None), held, predicted(safest))
-        best = jnp.argmin(ways.harm, axis=0)
-        return jax.tree.map(lambda part: part[best, first], ways)
+        return jax.tree.map(lambda *parts: jnp.stack(parts), predicted(None), held, predicted(safest))
 
     def _steps_broken(
         self, first: Array, rule: Rule, state: Float[Array, " state"], keys: Key[Array, " within"], context: Any

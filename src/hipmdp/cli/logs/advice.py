@@ -17,18 +17,20 @@ def show_advice(console: Console, model: Model, advice: Advice) -> None:
     names, limits = model.specification.action_names, advice.limits
     columns = ["action", "value", "95 % interval"]
     if advice.caution:
-        columns.insert(2, f"worst {1 - advice.caution:.2g}")
+        columns.insert(2, f"worst {100 * (1 - advice.caution):.2g} %")
     if limits is not None:
-        columns.append(f"chance of breaking\n{limits}\nwithin {limits.within} steps")
+        columns.append("chance")
     rows = []
     for a in np.argsort(-advice.cautious, kind="stable"):
         cells = [names[a], f"{advice.values[a]:.4g}", f"[{advice.low[a]:.4g}, {advice.high[a]:.4g}]"]
         if advice.caution:
             cells.insert(2, f"{advice.cautious[a]:.4g}")
         if limits is not None:
-            cells.append(f"{advice.chances[a]:.2g}" + ("" if advice.allowed[a] else " (too high)"))
+            cells.append(f"{advice.chances[a]:.2g}" + ("" if advice.allowed[a] else " (high)"))
         rows.append([*cells, "yes" if advice.supported[a] else "no"])
     title = "value of each action now, the learned policy afterwards (discounted, imagined)"
+    if limits is not None:
+        title += f"\nchance: of breaking {limits} within {limits.within} steps"
     console.print(plain_table(title, [*columns, "tried near this state"], rows, left=["action"]))
     say(console, f"Recommended now: {names[advice.action]}")
     for remark in advice.remarks:
