@@ -118,7 +118,7 @@ def limits() -> Figure:
     virus = family.specification.state_names.index("log10_V")
     for colour, label, given in ((FAINT, "free", ()), (BLUE, "within the limit", (f"log10_V<={limit:g}",))):
         options = {"episodes": 1, "method": "amortised", "limits": given, "quiet": True}
-        run = hipmdp.learn_policy(model, family, "validation:1", **options)
+        run = hipmdp.learn_policy(model, family, "validation:6", **options)
         shown = INK if colour == FAINT else colour
         top.plot(days, run.transitions.next_state[:, virus], color=shown, lw=1.3, label=label)
         if given:

@@ -19,9 +19,10 @@ def check_care(method: RunnableMethod, model: Any, setting: Setting, *, asked: b
     """One clear sentence where limits would not be kept, or the caution that was asked for would mean nothing."""
     used = method.used_config
     limits = setting.limits or (None if used is None else used.limits)
-    if limits is not None and not method.keeps_limits:
+    if limits is not None and not (method.keeps_limits and used is not None and used.limits == limits):
         raise ValueError(f"Limits are kept by method 'amortised', and not by {method.name!r}.")
-    if asked and setting.caution and not method.acts_under_belief(model):
+    acts = method.acts_under_belief(model) and used is not None and used.caution == setting.caution
+    if asked and setting.caution and not acts:
         raise ValueError(
             f"caution is for methods whose Q(s, w) acts under a belief about w_b: {method.name!r} has none here."
         )

@@ -75,7 +75,7 @@ class Policy:
 
 @eqx.filter_jit
 def _actions(rule: Rule, states: Float[Array, "rows state"]) -> Int[Array, " rows"]:
-    # Greedy policies draw nothing.
+    # Greedy policies draw nothing, cautious and guarded ones the same in every state.
     key, time = root_key(0), jnp.zeros((), jnp.int32)
     return jax.vmap(lambda state: rule(key, state, time))(states)
 

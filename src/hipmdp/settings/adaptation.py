@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from hipmdp.settings.dqn import DDQNConfig
-from hipmdp.settings.limits import Limits
+from hipmdp.settings.limits import Limits, check_caution
 from hipmdp.settings.pqn import PQNConfig
 
 FIRST_EPISODES = 10
@@ -76,6 +76,9 @@ class AdaptationConfig:
     limits: Limits | None = None
     """Limits on states: actions that break one with more than their risk are not taken where Q(s, w) acts under a
     belief, unless all do."""
+
+    def __post_init__(self) -> None:
+        check_caution(self.caution)
 
     @property
     def iterations(self) -> int:
