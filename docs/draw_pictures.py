@@ -109,6 +109,32 @@ def patient() -> Figure:
     return figure
 
 
+def limits() -> Figure:
+    """One patient with and without a limit on the virus, and what was predicted of every decision."""
+    family, model, limit = hipmdp.make("hiv"), hipmdp.load("hiv"), 5.0
+    figure = new_figure(2 * COLUMN, 4.0)
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    days = 5.0 * np.arange(1, family.specification.horizon + 1)
+    virus = family.specification.state_names.index("log10_V")
+    for colour, label, given in ((FAINT, "free", ()), (BLUE, "within the limit", (f"log10_V<={limit:g}",))):
+        options = {"episodes": 1, "method": "amortised", "limits": given, "quiet": True}
+        run = hipmdp.learn_policy(model, family, "validation:6", **options)
+        shown = INK if colour == FAINT else colour
+        top.plot(days, run.transitions.next_state[:, virus], color=shown, lw=1.3, label=label)
+        if given:
+            for action, name in enumerate(family.specification.action_names):
+                chances = run.trace[0]["chances"][:, action]
+                bottom.plot(days, chances, ".", ms=3, color=(RED, GREEN, ORANGE, BLUE)[action], label=name)
+    top.axhspan(limit, top.get_ylim()[1], color=FAINT, alpha=0.5, lw=0)
+    top.set(ylabel="log10 virus per ml")
+    bottom.axhline(0.05, color=INK, lw=0.8, ls="--")
+    bottom.set(xlabel="days", ylabel="chance of breaking\nthe limit in 50 days")
+    for axes in (top, bottom):
+        axes.legend(frameon=False, fontsize=7, loc="upper right")
+        tidy(axes)
+    return figure
+
+
 def fleet() -> Figure:
     """What the model of the 40 carts predicts for the 41st, for each action."""
     with tempfile.TemporaryDirectory() as directory:
@@ -179,6 +205,7 @@ DRAWN = {
     "two-robots": two_robots,
     "identification": identification,
     "patient": patient,
+    "limits": limits,
     "fleet": fleet,
     "poles": poles,
 }

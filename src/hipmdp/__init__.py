@@ -3,6 +3,7 @@
 from hipmdp.adaptation.learn_policy import learn_policy
 from hipmdp.adaptation.method import AbstractMethod
 from hipmdp.adaptation.run import Run
+from hipmdp.control.policy import Policy
 from hipmdp.data.logs.columns import LogColumns
 from hipmdp.data.logs.parquet import load_transitions, save_transitions
 from hipmdp.data.logs.read import LeftOutWarning, read_logs
@@ -18,7 +19,10 @@ from hipmdp.families.instance import Instance
 from hipmdp.families.protocol import AbstractFamily
 from hipmdp.families.rollout import Episode, Step, Transition
 from hipmdp.families.specification import Specification
-from hipmdp.from_logs.advise import Advice, advise
+from hipmdp.from_logs.advice import Advice
+from hipmdp.from_logs.advise import advise
+from hipmdp.from_logs.evaluation.estimate import Estimate
+from hipmdp.from_logs.evaluation.evaluate import Evaluation, evaluate
 from hipmdp.from_logs.forecast import Forecast, forecast
 from hipmdp.from_logs.identify import Identification, Neighbour, identify
 from hipmdp.from_logs.tune import infer_latent, tune_model
@@ -35,6 +39,7 @@ from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dqn import DDQNConfig
 from hipmdp.settings.dynamics import DynamicsConfig, LatentRole
+from hipmdp.settings.limits import Limits
 from hipmdp.settings.online import GrowthConfig, OnlineConfig
 from hipmdp.settings.pqn import PQNConfig
 
@@ -51,6 +56,8 @@ __all__ = [
     "Dynamics",
     "DynamicsConfig",
     "Episode",
+    "Estimate",
+    "Evaluation",
     "Forecast",
     "GrowthConfig",
     "Identification",
@@ -60,6 +67,7 @@ __all__ = [
     "LatentIgnoredWarning",
     "LatentRole",
     "LeftOutWarning",
+    "Limits",
     "LogColumns",
     "Model",
     "Neighbour",
@@ -68,6 +76,7 @@ __all__ = [
     "OnlineRecord",
     "OnlineRun",
     "PQNConfig",
+    "Policy",
     "Prediction",
     "Quality",
     "Run",
@@ -78,6 +87,7 @@ __all__ = [
     "advise",
     "amortise",
     "collect",
+    "evaluate",
     "forecast",
     "gymnasium_family",
     "identify",

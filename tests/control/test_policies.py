@@ -72,3 +72,31 @@ def test_hypotheses_are_weighed():
     np.testing.assert_allclose(values, [0.5, 2.25], rtol=1e-6)
     policy = BeliefPolicy(network(), belief(-1.0, 1.0), lookahead())
     assert int(policy(jax.random.key(0), STATE, jnp.zeros((), jnp.int32))) == 1
+
+
+def fickle():
+    """Q(s, ·, w) = (w, 0)."""
+    made = QNetwork(jnp.zeros(2), jnp.ones(2), 2, (), key=jax.random.key(0))
+    layer = Layer(jnp.asarray([[0.0, 1.0], [0.0, 0.0]]), jnp.zeros(2))
+    return eqx.tree_at(lambda n: n.layers, made, (layer,))
+
+
+def test_caution_counts_the_worst_members():
+    """w is 1 ± 1: the mean of action 0 is 1, that of its worst half 1 − √(2/π), of its worst tenth about −0.75."""
+    known = belief(1.0)
+    key, time = jax.random.key(1), jnp.zeros((), jnp.int32)
+    plain, half, most = (belief_values(fickle(), None, key, STATE, known, caution) for caution in (0.0, 0.5, 0.9))
+    np.testing.assert_array_equal(plain, [1.0, 0.0])
+    assert float(half[0]) == pytest.approx(1 - np.sqrt(2 / np.pi), abs=0.25)
+    assert float(most[0]) == pytest.approx(-0.75, abs=0.4)
+    assert float(half[1]) == float(most[1]) == 0.0
+    actions = [int(BeliefPolicy(fickle(), known, caution=c)(key, STATE, time)) for c in (0.0, 0.9)]
+    assert actions == [0, 1]
+
+
+def test_caution_counts_hypotheses_by_their_weight():
+    """A tenth of all members has w = −100: without caution and with, that is enough."""
+    two = belief(5.0, -100.0)._replace(log_weight=jnp.log(jnp.asarray([0.9, 0.1])))
+    narrow = two._replace(covariance=1e-6 * two.covariance, before=1e-6 * two.before)
+    values = belief_values(fickle(), None, jax.random.key(0), STATE, narrow, 0.5)
+    assert -35 < float(values[0]) < 0

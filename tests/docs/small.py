@@ -6,7 +6,7 @@ import types
 from dataclasses import replace
 
 import hipmdp
-from hipmdp.control import dqn
+from hipmdp.control import dqn, guard
 from hipmdp.dynamics import reward_head
 from hipmdp.families import hiv_equations
 from hipmdp.pretraining.pretrain import pretrain
@@ -75,6 +75,9 @@ def make_small(monkeypatch):
     # Patients are integrated coarsely.
     monkeypatch.setattr(hiv_equations, "SWEEPS", (20,))
     small_recipe(monkeypatch)
+    # Chances are predicted from few draws.
+    monkeypatch.setattr(guard, "FEWEST", 2)
+    monkeypatch.setattr(guard, "MOST", 2)
     monkeypatch.setattr(hipmdp, "pretrain", small_pretrain)
     for name, limits in MOST.items():
         monkeypatch.setattr(hipmdp, name, limited(getattr(hipmdp, name), limits))

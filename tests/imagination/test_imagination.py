@@ -11,7 +11,7 @@ from hipmdp.dynamics.model import new_dynamics
 from hipmdp.dynamics.standardise import Scaling
 from hipmdp.imagination.build import STARTS, Surroundings, conditioned_environment, starts_of_batch
 from hipmdp.imagination.contexts import Context, instance_contexts
-from hipmdp.imagination.environment import Imagination, Limits
+from hipmdp.imagination.environment import Imagination, Range
 from hipmdp.imagination.reward import GivenReward, TrueReward
 from hipmdp.settings.dynamics import DynamicsConfig, LatentRole
 from tests.dynamics.toys import random_batch
@@ -35,7 +35,7 @@ def constant_model(family, changes):
 def imagined(family, theta, changes, state, low=-1e3, high=1e3, action=0):
     model, weights = constant_model(family, changes)
     size = family.specification.state_size
-    limits = Limits(jnp.full(size, low, jnp.float32), jnp.full(size, high, jnp.float32))
+    limits = Range(jnp.full(size, low, jnp.float32), jnp.full(size, high, jnp.float32))
     world = Imagination(model, GivenReward(family, theta), jnp.zeros((1, size)), limits)
     context = Context(weights, jnp.zeros(1))
     return world.step(jax.random.key(0), jnp.asarray(state, jnp.float32), jnp.asarray(action, jnp.int32), context)
@@ -81,7 +81,7 @@ def test_limits_are_the_data_and_a_tenth_more():
     model, _ = constant_model(GRID, [[0.0, 0.0]])
     low, high = np.asarray([0.0, -1.0]), np.asarray([10.0, 1.0])
     around = Surroundings(GivenReward(GRID, None), jnp.zeros((1, 2)), low, high)
-    limits = conditioned_environment(model, around).imagination.limits
+    limits = conditioned_environment(model, around).imagination.range
     np.testing.assert_allclose(limits.low, [-1.0, -1.2])
     np.testing.assert_allclose(limits.high, [11.0, 1.2])
 
@@ -125,7 +125,7 @@ def test_the_given_reward_knows_nothing_that_it_does_not_need():
 
 def test_imagination_is_jittable_and_batches_over_contexts():
     model, weights = constant_model(GRID, [[0.1, 0.0], [0.0, 0.1]])
-    limits = Limits(jnp.full(2, -2.2), jnp.full(2, 2.2))
+    limits = Range(jnp.full(2, -2.2), jnp.full(2, 2.2))
     world = Imagination(model, GivenReward(GRID, GRID.theta()), jnp.asarray([[-1.5, -1.5]]), limits)
     contexts = Context(weights[:, None], jnp.zeros((2, 1)))
     keys = jax.random.split(jax.random.key(0), 2)

@@ -13,7 +13,8 @@ import hipmdp
 from hipmdp._files import save_json
 from hipmdp.adaptation.run import Run
 from hipmdp.cli import main
-from hipmdp.control.policies import repeat_theta
+from hipmdp.control.policies import Greedy, repeat_theta
+from hipmdp.control.policy import Policy
 from hipmdp.control.q_network import QNetwork
 from hipmdp.data.transitions import empty_transitions
 from hipmdp.families.scripted import random_policy
@@ -50,6 +51,7 @@ def invent(directory, family, label, method, instance, seed, episodes, variant="
     run = Run(
         method, member.theta, returns=returns, success=ones, learning_returns=returns, model_error=error, seconds=ones,
         transitions=nothing, evaluation=greedy, trace=(), model=untrained, network=network,
+        policy=Policy(spec, Greedy(network)),
     )  # fmt: skip
     key = {"family": label, "method": method, "variant": variant, "instance": f"test:{instance}", "seed": seed}
     folder = directory / "cells" / label / method / variant

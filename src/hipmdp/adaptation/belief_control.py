@@ -18,7 +18,9 @@ def belief_actor(state: AdaptationState, family: BaseFamily, config: AdaptationC
     assert state.filter is not None
     weight = jnp.asarray(config.information_weight, jnp.float32)
     policy = state.model.need_latent_policy("belief_actor")
-    return BeliefActor(state.filter, policy, weight, _lookahead(state, family, config))
+    return BeliefActor(
+        state.filter, policy, weight, _lookahead(state, family, config), caution=config.caution, guard=state.guard
+    )
 
 
 def _lookahead(state: AdaptationState, family: BaseFamily, config: AdaptationConfig) -> Lookahead | None:
@@ -42,7 +44,8 @@ def belief_policy(state: AdaptationState, family: BaseFamily, config: Adaptation
     """The policy of the belief so far, which learns nothing more."""
     assert state.belief is not None
     policy = state.model.need_latent_policy("belief_policy")
-    return BeliefPolicy(policy, state.belief, _lookahead(state, family, config))
+    lookahead = _lookahead(state, family, config)
+    return BeliefPolicy(policy, state.belief, lookahead, caution=config.caution, guard=state.guard)
 
 
 def member_policy(state: AdaptationState) -> QNetwork:

@@ -15,6 +15,7 @@ from hipmdp.adaptation.method import RunnableMethod, Setting
 from hipmdp.adaptation.run import Run
 from hipmdp.adaptation.state import AdaptationState, restored_state, state_parts, state_template
 from hipmdp.adaptation.update import check_batch
+from hipmdp.control.guard import Decision
 from hipmdp.control.policies import BeliefActor, BeliefPolicy, EpsilonGreedy, Greedy
 from hipmdp.control.q_network import QNetwork
 from hipmdp.data.transitions import Transitions, empty_transitions
@@ -79,7 +80,10 @@ class BuiltInMethod(RunnableMethod):
         if state.actor is None:
             state = self.with_actor(state)
         if isinstance(state.actor, BeliefActor):
-            return int(_actor_action(state.actor, key, observation, state.belief)), state
+            action, chances = _actor_decision(state.actor, key, observation, state.belief)
+            if chances is not None:
+                state = replace(state, chances=(*state.chances, chances))
+            return int(action), state
         return int(_policy_action(state.actor, key, observation)), state
 
     @abc.abstractmethod
@@ -115,8 +119,16 @@ class BuiltInMethod(RunnableMethod):
         given, specification = self.setting.adaptation, self.family.specification
         preset = self.setting.preset
         if given is None:
-            return adaptation_preset(preset, specification, refined=self.begins_refined)
-        return recipe.with_little_exploration(given) if self.begins_refined and given.pqn is not None else given
+            config = adaptation_preset(preset, specification, refined=self.begins_refined)
+        else:
+            little = self.begins_refined and given.pqn is not None
+            config = recipe.with_little_exploration(given) if little else given
+        caution, limits = self.setting.caution, self.setting.limits
+        return replace(
+            config,
+            caution=config.caution if caution is None else caution,
+            limits=config.limits if limits is None else limits,
+        )
 
     @property
     def used_config(self) -> AdaptationConfig | None:
@@ -144,10 +156,8 @@ class BuiltInMethod(RunnableMethod):
         return replace(config, lanes=1, restart_share=0.0)
 
     def completed(self, run: Run, state: AdaptationState, *, batch: Transitions | None, key: PRNGKeyArray) -> Run:
-        """With its policy, its settings and its belief."""
-        return replace(
-            run, network=self.network(state), greedy=self.policy(state), config=self.used_config, belief=state.belief
-        )
+        """With its network, its settings and its belief."""
+        return replace(run, network=self.network(state), config=self.used_config, belief=state.belief)
 
     def no_data(self) -> Transitions:
         """𝒟_b before the first episode."""
@@ -160,10 +170,8 @@ def _policy_action(policy: EpsilonGreedy | Greedy, key: PRNGKeyArray, state: Flo
 
 
 @jax.jit
-def _actor_action(
-    actor: BeliefActor, key: PRNGKeyArray, state: Float[Array, " state"], belief: Belief
-) -> Int[Array, ""]:
-    return actor.act(key, state, jnp.zeros((), jnp.int32), belief)
+def _actor_decision(actor: BeliefActor, key: PRNGKeyArray, state: Float[Array, " state"], belief: Belief) -> Decision:
+    return actor.decide(key, state, belief)
 
 
 @jax.jit

@@ -10,9 +10,10 @@ from hipmdp._random import stream
 from hipmdp.adaptation import phases
 from hipmdp.adaptation.belief_control import belief_actor, belief_policy, member_policy
 from hipmdp.adaptation.built_in import BuiltInMethod
+from hipmdp.adaptation.guarding import belief_guard, check_limits, limits_kept
 from hipmdp.adaptation.method import Info
 from hipmdp.adaptation.model_based import AbstractModelBased
-from hipmdp.adaptation.remarks import uninformative
+from hipmdp.adaptation.remarks import broken_limits, uninformative
 from hipmdp.adaptation.state import AdaptationState
 from hipmdp.control.policies import BeliefPolicy
 from hipmdp.control.q_network import QNetwork
@@ -28,20 +29,28 @@ class Amortised(BuiltInMethod):
 
     name = "amortised"
     uses_model_of = "embedded"
+    keeps_limits = True
+
+    def acts_under_belief(self, model: Model) -> bool:
+        """Always."""
+        return True
 
     def check(self, model: Any, batch: Transitions | None) -> None:
         """There must be a T̂ and a Q(s, w)."""
         super().check(model, batch)
         model.need_dynamics(self.name)
         model.need_latent_policy(self.name)
+        check_limits(model, self.config.limits)
 
     def initial(self, key: PRNGKeyArray, model: Model) -> AdaptationState:
         """The prior belief."""
         chosen = new_filter(model.need_dynamics(self.name), stream(key, "adaptation/filter"))
+        guard = belief_guard(model, self.family, self.config.limits, key=stream(key, "adaptation/guard"))
         belief = chosen.start
         return AdaptationState(
-            model, self.no_data(), dynamics=model.dynamics, latent=belief.best, belief=belief, filter=chosen
-        )
+            model, self.no_data(), dynamics=model.dynamics, latent=belief.best, belief=belief, filter=chosen,
+            guard=guard,
+        )  # fmt: skip
 
     def start(self, key: PRNGKeyArray, model: Model, specification: Specification) -> AdaptationState:
         """The prior belief."""
@@ -53,14 +62,18 @@ class Amortised(BuiltInMethod):
 
     def after_episode(self, key: PRNGKeyArray, state: AdaptationState) -> tuple[AdaptationState, Info]:
         """w_b is the most probable one now."""
+        limits, chances = self.config.limits, state.chances
         state = phases.store_episode(state)
         error = phases.model_error(key, state)
         belief = phases.smoothed_belief(state)
         assert belief is not None
         latent = belief.best
+        kept = {} if limits is None else limits_kept(limits, chances, phases.last_episode(state))
         state = replace(state, belief=belief, latent=latent, episode=state.episode + 1)
         remarks = uninformative(phases.variance_left(state)) if state.episode == 1 else []
-        return state, {"model_error": error, "latent": np.asarray(latent), "remarks": remarks}
+        if limits is not None:
+            remarks = [*remarks, *broken_limits(limits, kept)]
+        return state, {"model_error": error, "latent": np.asarray(latent), **kept, "remarks": remarks}
 
     def network(self, state: AdaptationState) -> QNetwork:
         """Q(·, w_b)."""

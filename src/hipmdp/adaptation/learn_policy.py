@@ -1,6 +1,7 @@
 """`learn_policy`: Algorithm 1, from top to bottom."""
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ from jaxtyping import PRNGKeyArray
 from hipmdp._errors import known_name
 from hipmdp._progress import Progress, interruptible, tell
 from hipmdp._random import STREAMS_VERSION, root_key, stream
+from hipmdp.adaptation.care import caution_of, check_care
 from hipmdp.adaptation.evaluate import evaluate, interact, is_same
 from hipmdp.adaptation.method import AbstractMethod, RunnableMethod, Setting
 from hipmdp.adaptation.methods import find_method, runnable
 from hipmdp.adaptation.resume import Checkpoint, RunRecord
 from hipmdp.adaptation.run import Run
+from hipmdp.control.policy import Policy
 from hipmdp.data.experience import steps_to_transitions
 from hipmdp.data.transitions import Transitions, empty_transitions
 from hipmdp.data.work import batch_digest
@@ -26,6 +29,7 @@ from hipmdp.pretraining.model import Model
 from hipmdp.pretraining.resume import model_digest
 from hipmdp.settings import SETTINGS_VERSION
 from hipmdp.settings.adaptation import AdaptationConfig
+from hipmdp.settings.limits import RISK, WITHIN, Limits, limits_of
 
 
 def learn_policy(
@@ -42,6 +46,10 @@ def learn_policy(
     method: str | AbstractMethod | None = None,
     imagine_in: str = "model",
     config: AdaptationConfig | None = None,
+    caution: float | None = None,
+    limits: Limits | Iterable[str] = (),
+    risk: float = RISK,
+    within: int = WITHIN,
     quiet: bool = False,
 ) -> Run:
     """Learn to control `instance` (θ, a dict by name, "test:3", or None: drawn) over `episodes` real episodes.
@@ -52,17 +60,28 @@ def learn_policy(
     family's model is updated from it and the new episodes at the end. `reward` inside imagination: "given", "learned"
     from the batch, or "true" (what the instance itself would pay). `imagine_in="environment"` learns the policy in the
     true environment. These two are for finding out which part is at fault; so is a model with
-    `pretrain(…, latents="true")`. `config` replaces the preset's settings. With `out` (a directory) the same call goes
+    `pretrain(…, latents="true")`. `config` replaces the preset's settings.
+
+    `caution` in [0, 1): where Q(s, w) acts under a belief about w (all episodes of `amortised`, the first of others),
+    its values are means over the worst share 1 − caution of the w that the belief allows; by default what `amortise`
+    was given, or 0, the plain mean. `limits` on states, such as ("log10_V<=6",), are for `amortised`, which then is the
+    default: an action whose predicted chance of breaking one in any of the next `within` states is above `risk` is not
+    taken, unless all are such: then the safest is, and `run.remarks` says how often. `run.trace[i]["chances"]` has the
+    chances of all decisions.
+
+    With `out` (a directory) the same call goes
     on where it was stopped, to the same bits; a run with a method of your own begins anew.
     """
     key = root_key(seed)
     theta = resolve_instance(family, instance, stream(key, "adaptation/instance"))
     setting = Setting(
         preset=preset, adaptation=config, family=family, theta=theta, episodes=episodes, reward=reward,
-        imagine_in=imagine_in, on_chunk=lambda state: checkpoint.at_chunk_edge(state),
+        imagine_in=imagine_in, caution=caution_of(caution, model, config), limits=limits_of(limits, risk, within),
+        on_chunk=lambda state: checkpoint.at_chunk_edge(state),
     )  # fmt: skip
     chosen = _method(method, model, setting)
     _check(chosen, model, family, episodes, batch, setting)
+    check_care(chosen, model, setting, asked=caution is not None)
     if model is None and batch is not None:
         model = chosen.prepare(stream(key, "study/prepare"), batch, family)
     progress = Progress(f"learn_policy {chosen.name}, episode", episodes, quiet=quiet)
@@ -71,7 +90,8 @@ def learn_policy(
     checkpoint = Checkpoint(chosen, directory, description, _shown(progress, chosen, episodes))
     with interruptible() as checkpoint.interrupt, progress:
         state, transitions, evaluation = _run(chosen, model, setting, key, checkpoint)
-    run = _new_run(chosen, model, setting, checkpoint.record, transitions, evaluation)
+    policy = chosen.public_policy(state, transitions.specification)
+    run = _new_run(chosen, model, setting, checkpoint.record, transitions, evaluation, policy)
     if not quiet:
         tell(run.remarks)
     return chosen.completed(run, state, batch=batch, key=key)
@@ -148,8 +168,11 @@ def _method(method: str | AbstractMethod | None, model: Any, setting: Setting) -
 def default_method(model: Model, setting: Setting) -> str:
     """The best that is known for a model: `refined` for an embedded one that has a Q(s, w), otherwise its own.
 
-    A model of method `amortised` is one of which somebody has asked that nothing be trained at a new member.
+    A model of method `amortised` is one of which somebody has asked that nothing be trained at a new member. Limits are
+    kept by `amortised`.
     """
+    if setting.limits is not None and model.latent_policy is not None:
+        return "amortised"
     given = setting.adaptation is None or setting.adaptation.pqn is not None
     plain = setting.preset == "default" and setting.imagine_in == "model" and given
     refines = plain and model.method == "embedded" and model.latent_policy is not None
@@ -221,6 +244,7 @@ def _new_run(
     record: RunRecord,
     transitions: Transitions,
     evaluation: Episode,
+    policy: Policy,
 ) -> Run:
     """What every method has."""
     metrics: dict[str, Any] = {name: np.asarray(values) for name, values in record.metrics.items()}
@@ -228,5 +252,5 @@ def _new_run(
     latents = [np.asarray(latent, np.float32) for latent in found] if all(v is not None for v in found) else []
     return Run(
         method.name, setting.theta, **metrics, transitions=transitions, evaluation=evaluation, trace=record.trace,
-        model=model, latents=latents,
+        model=model, policy=policy, latents=latents,
     )  # fmt: skip

@@ -2,11 +2,12 @@
 
 import abc
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jaxtyping import PRNGKeyArray
 
+from hipmdp.control.policy import Policy, function_policy
 from hipmdp.data.transitions import Transitions
 from hipmdp.data.work import Work
 from hipmdp.families.protocol import BaseFamily, Theta
@@ -15,6 +16,7 @@ from hipmdp.families.specification import Specification
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.amortise import AmortiseConfig
 from hipmdp.settings.dynamics import DynamicsConfig
+from hipmdp.settings.limits import Limits
 
 if TYPE_CHECKING:
     from hipmdp.adaptation.run import Run
@@ -80,6 +82,10 @@ class Setting:
     """Inside imagination: "given", "learned" or "true"."""
     imagine_in: str = "model"
     """"model", or "environment": learn the policy in the true environment (diagnosis)."""
+    caution: float | None = None
+    """How cautiously it acts under a belief; None: as its `adaptation` settings say."""
+    limits: Limits | None = None
+    """Limits on states; None: those of its `adaptation` settings."""
     on_chunk: Callable[[Any], None] = lambda state: None
     """Called at chunk edges with a state from which `start` or `after_episode` goes on to the same bits; its arrays are
     given to the next chunk, so that it must be written at once."""
@@ -96,6 +102,13 @@ class RunnableMethod(AbstractMethod):
     called in every process that needs it."""
     imagines: ClassVar[bool] = False
     """Whether it learns in imagination: then `reward` and `imagine_in` concern it."""
+
+    keeps_limits: ClassVar[bool] = False
+    """Whether every episode of it can be kept within limits."""
+
+    def acts_under_belief(self, model: Any) -> bool:
+        """Whether an episode of it is controlled under a belief about w_b: then caution concerns it."""
+        return False
 
     def check(self, model: Any, batch: Transitions | None) -> None:
         """One clear sentence where model and batch are not for this method, before anything is run or written."""
@@ -128,6 +141,10 @@ class RunnableMethod(AbstractMethod):
     def imagined_so_far(self, state: Any, episodes: int) -> tuple[int, int] | None:
         """How much of imagination is done, and how much there will be; None where real episodes take the time."""
         return None
+
+    def public_policy(self, state: Any, specification: Specification) -> Policy:
+        """The greedy policy so far, for those who get the run."""
+        return Policy(specification, self.policy(state))
 
     @abc.abstractmethod
     def completed(self, run: "Run", state: Any, *, batch: Transitions | None, key: PRNGKeyArray) -> "Run":
@@ -170,5 +187,9 @@ class OwnMethod(RunnableMethod):
         return self.method.policy(state)
 
     def completed(self, run: "Run", state: Any, *, batch: Transitions | None, key: PRNGKeyArray) -> "Run":
-        """With its policy."""
-        return replace(run, own_policy=self.policy(state))
+        """The same: nobody knows more of it."""
+        return run
+
+    def public_policy(self, state: Any, specification: Specification) -> Policy:
+        """The method's, a function in Python."""
+        return function_policy(self.policy(state), specification)

@@ -92,6 +92,10 @@ class AbstractModelBased(BuiltInMethod):
         in_model = self.setting.imagine_in == "model"
         return self.config.first_policy and model.latent_policy is not None and in_model
 
+    def acts_under_belief(self, model: Model) -> bool:
+        """The first episode, where Q(s, w) controls it."""
+        return self.has_first_policy(model) and model.has_latent
+
     # A real episode.
 
     def with_actor(self, state: AdaptationState) -> AdaptationState:

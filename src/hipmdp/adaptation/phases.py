@@ -23,6 +23,7 @@ from hipmdp.control.policy_learner import (
 from hipmdp.control.q_network import QNetwork
 from hipmdp.control.selection import by_real_return, is_better
 from hipmdp.data.experience import steps_to_transitions
+from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.belief import Belief
 from hipmdp.dynamics.infer import infer_latent, tune_model
 from hipmdp.dynamics.model import Dynamics
@@ -46,18 +47,23 @@ def store_episode(state: AdaptationState) -> AdaptationState:
         instance_data=data.extended(episode),
         learning_returns=(*state.learning_returns, value),
         steps=(),
+        chances=(),
         actor=None,
         info={},
     )
+
+
+def last_episode(state: AdaptationState) -> Transitions:
+    """The episode of 𝒟_b that has just ended."""
+    data = state.instance_data
+    return data.select(data.episode == state.episode)
 
 
 def model_error(key: PRNGKeyArray, state: AdaptationState) -> float:
     """Error of T̂ on the last episode, which it has not been tuned on; NaN without a T̂."""
     if state.dynamics is None or state.latent is None:
         return float("nan")
-    data = state.instance_data
-    episode = data.select(data.episode == state.episode)
-    return quality(state.dynamics, episode, state.latent, key=stream(key, "adaptation/model_error")).error
+    return quality(state.dynamics, last_episode(state), state.latent, key=stream(key, "adaptation/model_error")).error
 
 
 def smoothed_belief(state: AdaptationState) -> Belief | None:

@@ -1,6 +1,9 @@
 """What a run says when something is not as it should be: a sentence each, with what to do."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from hipmdp.settings.limits import Limits
 
 UNSURE = 0.8
 """Share of the prior variance of w_b above which an episode has said little about the instance."""
@@ -38,3 +41,20 @@ def uninformative(share: float | None) -> list[str]:
         f"The first episode said little about the instance ({share:.0%} of the prior variance of its latent is left): "
         "the policy is one for the members that are still possible. An episode in which more happens tells more."
     ]
+
+
+def broken_limits(limits: Limits, kept: Mapping[str, Any]) -> list[str]:
+    """Where no action was allowed, and where limits were broken more often than they might be (`limits_kept`)."""
+    decisions, allowed, broken = kept["decisions"], kept["decisions_allowed"], kept["broken_if_allowed"]
+    found = []
+    if allowed < decisions:
+        found.append(
+            f"In {decisions - allowed} of {decisions} decisions every action was predicted to break {limits} within "
+            f"{limits.within} steps with a chance above {limits.risk:.3g}: the safest was taken."
+        )
+    if broken > limits.risk * allowed:
+        found.append(
+            f"After {broken} of the {allowed} other decisions {limits} was broken within {limits.within} steps, more "
+            f"often than the risk of {limits.risk:.3g} allows: the model is wrong about this instance."
+        )
+    return found

@@ -1,17 +1,12 @@
 """The record of one `learn_policy` run."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from hipmdp._random import root_key
 from hipmdp.adaptation.method import Info
-from hipmdp.control.policies import BeliefPolicy, Greedy
+from hipmdp.control.policy import Policy
 from hipmdp.control.q_network import QNetwork
 from hipmdp.data.transitions import Transitions
 from hipmdp.dynamics.belief import Belief
@@ -49,10 +44,10 @@ class Run:
     """[i]: what the method did after learning episode i, by name."""
     model: Any
     """The model, tuned to the instance where the method has one."""
+    policy: Policy
+    """The greedy policy: called with a state it gives the action, with rows of states an array of actions."""
     network: QNetwork | None = None
     """Q(s) of the policy, or at the last w_b where that acts under a belief; None for a method of the user's own."""
-    greedy: Greedy | BeliefPolicy | None = None
-    """The policy itself; likewise."""
     config: AdaptationConfig | None = None
     """The settings that were used; None where nothing is learned."""
     imagination: Imagined | None = None
@@ -61,8 +56,6 @@ class Run:
     """[i]: w_b after episode i, for methods that have one."""
     belief: Belief | None = None
     """p(w_b | transitions), for methods that update it step by step."""
-    own_policy: Callable[[Any], Any] | None = None
-    """The policy of a method of the user's own."""
 
     @property
     def latent(self) -> np.ndarray | None:
@@ -73,26 +66,3 @@ class Run:
     def remarks(self) -> list[str]:
         """What was not as it should be, and what to do about it: a sentence each, with its episode."""
         return [f"Episode {i}: {text}" for i, info in enumerate(self.trace, 1) for text in info.get("remarks", ())]
-
-    def policy(self, observation: Any) -> Any:
-        """The greedy action: an int for one observation, an array of ints for a batch of them."""
-        states = np.asarray(observation, np.float32)
-        size = self.transitions.specification.state_size
-        if states.ndim not in (1, 2) or states.shape[-1] != size:
-            raise ValueError(f"An observation must have {size} numbers (or be a batch of such), got {states.shape}.")
-        if not np.isfinite(states).all():
-            raise ValueError("An observation must be finite.")
-        rows = np.atleast_2d(states)
-        if self.greedy is None:
-            assert self.own_policy is not None
-            actions = np.asarray([int(self.own_policy(row)) for row in rows])
-        else:
-            actions = np.asarray(_actions(self.greedy, jnp.asarray(rows)))
-        return int(actions[0]) if states.ndim == 1 else actions
-
-
-@eqx.filter_jit
-def _actions(policy: Greedy | BeliefPolicy, states: jax.Array) -> jax.Array:
-    # Greedy policies draw nothing.
-    key, time = root_key(0), jnp.zeros((), jnp.int32)
-    return jax.vmap(lambda state: policy(key, state, time))(states)

@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hipmdp.adaptation.remarks import Expected
+from hipmdp.control.caution import Chances
+from hipmdp.control.guard import Guard
 from hipmdp.control.policy_learner import PolicyLearner
 from hipmdp.control.q_network import QNetwork
 from hipmdp.control.rounds import RoundsLearner
@@ -74,8 +76,12 @@ class AdaptationState:
     """Record of what was done since the last episode."""
     filter: Filter | None = None
     """How the belief follows transitions; never on disk, as the key decides it."""
+    guard: Guard | None = None
+    """What predicts the chances of breaking a limit, where there are limits; never on disk, likewise."""
     steps: tuple[Transition, ...] = ()
     """The episode under way; never on disk."""
+    chances: tuple[Chances, ...] = ()
+    """Of its decisions, where there are limits; never on disk."""
     actor: Any = None
     """What acts in the episode under way; never on disk."""
 

@@ -15,6 +15,7 @@ from hipmdp._outputs import try_outputs
 from hipmdp._tables import plain_table
 from hipmdp.adaptation.learn_policy import learn_policy
 from hipmdp.adaptation.run import Run
+from hipmdp.cli.limits import care_of, kept_limits, limits_facts
 from hipmdp.cli.logs.adapt import adapt_logs
 from hipmdp.cli.logs.options import NO_LOGS, LogOptions, refuse_columns, refuse_given
 from hipmdp.cli.output import say, write_json
@@ -25,6 +26,7 @@ from hipmdp.families.protocol import BaseFamily, theta_values
 from hipmdp.from_logs.forecast import STEPS
 from hipmdp.pretraining.model import load
 from hipmdp.report.tensorboard import need_tensorboard, write_run
+from hipmdp.settings.limits import RISK, WITHIN
 from hipmdp.settings.presets import PRESETS
 
 MOST_HORIZON = 100_000
@@ -48,6 +50,10 @@ def adapt(
     reward: str = "given",
     imagine_in: str = "model",
     preset: str = "default",
+    caution: float | None = None,
+    limit: tyro.conf.UseAppendAction[tuple[str, ...]] = (),
+    risk: float = RISK,
+    within: int = WITHIN,
     sd: float | None = None,
     out: Path | None = None,
     json_: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
@@ -71,6 +77,8 @@ def adapt(
 
     Example: hipmdp adapt poles.hipmdp --family cartpole:family --instance test:0
 
+    Example: hipmdp adapt hiv --instance test:3 --method amortised --caution 0.5 --limit "log10_V<=5"
+
     Args:
         model: A model file from `hipmdp pretrain`, or grid, compass, acrobot or hiv for the one that comes along.
         instance: test:3, or parameters by name (l1=1.2,m2=0.8); by default drawn from the family. Not with
@@ -87,6 +95,13 @@ def adapt(
             none, or module:function, a function of (state, action, next_state) written in JAX.
         imagine_in: model, or environment (diagnosis: imagined episodes take place in the real environment).
         preset: default, or paper (to the letter).
+        caution: From 0 to below 1: actions are chosen by the mean over the worst share 1 - CAUTION of what is not known
+            (0: the plain mean, 0.9: the mean of the worst tenth); of imagined futures with --logs, otherwise of the
+            latent, wherever the model's own policy acts (every episode of amortised, the first of others).
+        limit: A limit on a state, such as "log10_V<=5" (<=, <, >= or >); may be repeated. Actions that are likely to
+            break one are left out, unless all are. Without --logs the method is then amortised.
+        risk: With --limit: the chance up to which an action may break a limit.
+        within: With --limit: the number of next steps in which it may be broken.
         sd: Spread of the prior, where it is not the family's default (acrobot: 0.25 is the wide family).
         out: Directory for the tuned model with its policy, the log, and what is needed to resume.
         json_: File for the same numbers as JSON.
@@ -96,6 +111,7 @@ def adapt(
     check_episodes(episodes)
     whole("horizon", horizon, 1, MOST_HORIZON)
     known_name("preset", preset, PRESETS)
+    care = care_of(caution, limit, risk, within)
     if tensorboard is not None:
         need_tensorboard()
     try_outputs([out, tensorboard], [json_])
@@ -110,7 +126,7 @@ def adapt(
             "is for environments, and not for --logs", **real_only, imagine_in=imagine_in != "model",
             tensorboard=tensorboard is not None, episodes=episodes != EPISODES, preset=preset != "default",
         )  # fmt: skip
-        adapt_logs(loaded, columns, only, at, horizon, reward, seed, out, json_)
+        adapt_logs(loaded, columns, only, at, horizon, reward, seed, out, json_, care)
         return
     known_name("value of --imagine-in", imagine_in, ("model", "environment"))
     if "columns" in loaded.metadata:
@@ -130,6 +146,8 @@ def adapt(
         out=out,
         imagine_in=imagine_in,
         method=method,
+        caution=caution,
+        limits=care.limits or (),
     )
     console = Console()
     console.print(_table(run, system.name, instance, known))
@@ -137,6 +155,8 @@ def adapt(
         say(console, "latent: " + " ".join(f"{x:.2f}" for x in np.asarray(run.latent)))
     if run.belief is not None:
         say(console, "  ± " + " ".join(f"{x:.2f}" for x in run.belief.spread))
+    for line in kept_limits(run, care.limits):
+        say(console, line)
     if out is not None:
         replace(run.model, policy=run.network).save(out / "model.hipmdp")
         save_transitions(run.transitions, out / "transitions.parquet")
@@ -182,6 +202,7 @@ def _facts(run: Run, family: str, instance: str | None, known: Instance | None) 
         "latent": None if run.latent is None else [float(x) for x in np.asarray(run.latent)],
         "remarks": run.remarks,
     }
+    facts |= limits_facts(run)
     if known is not None:
         facts["scores"] = [known.score(v) for v in run.returns]
         facts["learning_scores"] = [known.score(v) for v in run.learning_returns]

@@ -5,7 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
+from hipmdp.control.caution import weighted_cvar
 from hipmdp.control.exploration import draw_exploration, epsilon_greedy
+from hipmdp.control.guard import Decision, Guard, guarded, keys_of
 from hipmdp.control.q_network import QNetwork
 from hipmdp.control.target import squash, unsquash
 from hipmdp.dynamics.belief import Belief, Filter
@@ -17,6 +19,8 @@ CLEAR = 2.0
 """By how many times the error of values a lookahead must be better to count."""
 FLAT = 1e-6
 """Values closer to each other than this are alike."""
+DRAWS = 64
+"""Draws of w behind a cautious value."""
 
 
 class Greedy(eqx.Module):
@@ -87,7 +91,8 @@ class BeliefActor(AbstractActor):
 
     V is Q(s, a, w), or what a model clearly says some steps ahead (`belief_values`). Values are weighed in units of
     their spread over the actions; I(a) is the expected information about w_b (`Filter.information`), which falls to
-    nothing by itself as the belief narrows.
+    nothing by itself as the belief narrows. With caution, the mean over the worst share of w takes the place of the
+    mean; with a guard, actions whose chance of breaking a limit is too high are left out.
     """
 
     filter: Filter
@@ -95,15 +100,22 @@ class BeliefActor(AbstractActor):
     """Q(s, w)."""
     information_weight: Float[Array, ""]
     lookahead: Lookahead | None = None
+    caution: float = eqx.field(static=True, default=0.0)
+    guard: Guard | None = None
 
     def act(
         self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""], memory: Belief
     ) -> Int[Array, ""]:
         """The action for one state under the belief so far."""
-        values = self.values(key, state, memory)
+        return self.decide(key, state, memory).action
+
+    def decide(self, key: PRNGKeyArray, state: Float[Array, " state"], belief: Belief) -> Decision:
+        """The same, with the chances of breaking a limit."""
+        values_key, guard_key = keys_of(key, self.guard)
+        values = self.values(values_key, state, belief)
         scaled = (values - jnp.max(values)) / jnp.maximum(jnp.std(values), FLAT)
-        information = self.filter.information(memory, state)
-        return jnp.argmax(scaled + self.information_weight * information).astype(jnp.int32)
+        information = self.filter.information(belief, state)
+        return guarded(self.guard, guard_key, state, belief, scaled + self.information_weight * information)
 
     def observe(
         self, memory: Belief, state: Float[Array, " state"], action: Int[Array, ""], next_state: Float[Array, " state"]
@@ -113,22 +125,25 @@ class BeliefActor(AbstractActor):
         return self.filter.update(memory, state, action, change)
 
     def values(self, key: PRNGKeyArray, state: Float[Array, " state"], belief: Belief) -> Float[Array, " actions"]:
-        """Σ_h p_h V(s, ·, μ_h)."""
-        return belief_values(self.network, self.lookahead, key, state, belief)
+        """Σ_h p_h V(s, ·, μ_h), or with caution the mean over the worst share."""
+        return belief_values(self.network, self.lookahead, key, state, belief, self.caution)
 
 
 class BeliefPolicy(eqx.Module):
-    """argmax_a Σ_h p_h V(s, a, μ_h) under a belief that stays as it is."""
+    """argmax_a Σ_h p_h V(s, a, μ_h) under a belief that stays as it is; caution and guard as in `BeliefActor`."""
 
     network: QNetwork
     """Q(s, w)."""
     belief: Belief
     lookahead: Lookahead | None = None
+    caution: float = eqx.field(static=True, default=0.0)
+    guard: Guard | None = None
 
     def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
         """The best action in one state."""
-        values = belief_values(self.network, self.lookahead, key, state, self.belief)
-        return jnp.argmax(values).astype(jnp.int32)
+        values_key, guard_key = keys_of(key, self.guard)
+        values = belief_values(self.network, self.lookahead, values_key, state, self.belief, self.caution)
+        return guarded(self.guard, guard_key, state, self.belief, values).action
 
 
 def belief_values(
@@ -137,17 +152,29 @@ def belief_values(
     key: PRNGKeyArray,
     state: Float[Array, " state"],
     belief: Belief,
+    caution: float = 0.0,
 ) -> Float[Array, " actions"]:
     """Σ_h p_h Q(s, ·, μ_h); Σ_h p_h V_n(s, ·, μ_h) where that clearly speaks for another action.
 
     The values of one state's actions share what Q misses in that state; V_n compares values of different states. So it
     counts only where the action that Q prefers is worse by more than `CLEAR` times what values miss.
+
+    With caution, w is drawn from the belief, within its Gaussians too, and the mean over the worst share 1 − caution of
+    the draws takes the place of the sum, for each action on its own.
     """
-    weight = jnp.exp(belief.log_weight)
-    values = weight @ jax.vmap(lambda latent: network(jnp.concatenate([state, latent])))(belief.mean)
+    if caution == 0:
+        weight, latents = jnp.exp(belief.log_weight), belief.mean
+    else:
+        draw_key, key = jax.random.split(key)
+        weight, latents = jnp.ones(DRAWS, jnp.float32), belief.draw(draw_key, DRAWS)
+
+    def over(values: Float[Array, "draws actions"]) -> Float[Array, " actions"]:
+        return weight @ values if caution == 0 else weighted_cvar(values, weight, caution)
+
+    values = over(jax.vmap(lambda latent: network(jnp.concatenate([state, latent])))(latents))
     if lookahead is None:
         return values
-    ahead = weight @ jax.vmap(lambda latent: lookahead(network, key, state, latent))(belief.mean)
+    ahead = over(jax.vmap(lambda latent: lookahead(network, key, state, latent))(latents))
     clear = jnp.max(ahead) - ahead[jnp.argmax(values)] > CLEAR * lookahead.error
     return jnp.where(clear, ahead, values)
 

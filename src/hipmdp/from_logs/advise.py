@@ -1,7 +1,7 @@
 """`advise`: a policy for one system from logs alone, and what it says about the state the system is in now."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -11,59 +11,32 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from hipmdp._random import root_key, stream
+from hipmdp.adaptation.guarding import check_limits
 from hipmdp.adaptation.imagining import learn_by_rounds
+from hipmdp.control.caution import weighted_cvar
+from hipmdp.control.guarded import GuardedGreedy
 from hipmdp.control.policies import Greedy
+from hipmdp.control.policy import Policy
 from hipmdp.control.policy_learner import learn_in_imagination, new_policy_learner
 from hipmdp.control.q_network import QNetwork, copy_network
 from hipmdp.control.rounds import RoundsLearner, imagined_return, new_rounds_learner
 from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.model import Dynamics
+from hipmdp.families.rollout import Policy as Rule
 from hipmdp.families.rollout import rollout
+from hipmdp.from_logs.advice import Advice
+from hipmdp.from_logs.limits import guarded_action, log_guard
 from hipmdp.from_logs.system import known_system
 from hipmdp.imagination.build import Imagined, Surroundings, from_state, imagine_instance, starts_of_log
 from hipmdp.imagination.reward import AbstractReward, log_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.settings.adaptation import AdaptationConfig
+from hipmdp.settings.limits import RISK, WITHIN, Limits, check_caution, limits_of
 from hipmdp.settings.presets import adaptation_preset
 from hipmdp.settings.recipe import SQUASH, with_little_exploration
 
 FUTURES = 64
 """Imagined futures behind the value of an action."""
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What to do now, and why."""
-
-    action: int
-    """The recommended one."""
-    values: np.ndarray
-    """[a]: mean discounted return of a now and the policy afterwards, in imagination."""
-    low: np.ndarray
-    """[a]: 2.5 % of the imagined futures are worse."""
-    high: np.ndarray
-    """[a]: 2.5 % are better."""
-    distances: np.ndarray
-    """[a]: from the state to the nearest logged one in which a was taken, in spreads of the states."""
-    reach: float
-    """Where a distance is larger than this, nobody has tried that action near that state."""
-    network: QNetwork
-    """Q(s, a), with s as `Specification.from_origin` gives it; `policy` takes states as they are."""
-    dynamics: Dynamics
-    """T̂, tuned to the system."""
-    latent: Float[Array, " latent"]
-
-    @property
-    def supported(self) -> np.ndarray:
-        """[a]: whether a was taken near the state."""
-        return self.distances <= self.reach
-
-    def policy(self, state: Any) -> Any:
-        """argmax_a Q(s, a): an int for one state, an array of ints for rows of them."""
-        states = self.dynamics.specification.from_origin(state)
-        actions = np.argmax(np.asarray(jax.vmap(self.network)(jnp.asarray(np.atleast_2d(states)))), axis=-1)
-        return int(actions[0]) if states.ndim == 1 else actions
 
 
 def advise(
@@ -74,13 +47,24 @@ def advise(
     seed: int = 0,
     config: AdaptationConfig | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    caution: float = 0.0,
+    limits: Limits | Iterable[str] = (),
+    risk: float = RISK,
+    within: int = WITHIN,
 ) -> Advice:
     """Tune T̂ to the system of `transitions`, learn a policy inside it, and ask it about `state` (by default the last).
 
     `reward(state, action, next_state)` is written in JAX, and may return (reward, terminated); without it, the reward
     that `pretrain` learned from the logs is used. `on_progress` gets how much of imagination is done, and how much
     there may be.
+
+    `caution` in [0, 1) recommends by the mean over the worst share 1 − caution of the imagined futures. With `limits`
+    on states, such as ("pressure<=6",), an action whose predicted chance of breaking one in any of the next `within`
+    states is above `risk` is not recommended, unless all are such: then the safest is. `Advice.policy` keeps them too.
     """
+    caution, limit = check_caution(caution), limits_of(limits, risk, within)
+    check_limits(model, limit, transitions)
     dynamics, key = model.need_dynamics("advise"), root_key(seed)
     dynamics.check(transitions)
     config = config or adaptation_preset("default", model.specification)
@@ -104,8 +88,8 @@ def advise(
     config = replace(config, dqn=replace(config.dqn, reward_scale=None, squash=SQUASH))
     _check_finite(rewards, transitions, latent, stream(key, "logs/reward"))
     learning = imagined(config, "logs/contexts")
-    policy = model.latent_policy if reward is None else None
-    known = None if policy is None else copy_network(policy.at(latent if model.has_latent else jnp.zeros_like(latent)))
+    first = model.latent_policy if reward is None else None
+    known = None if first is None else copy_network(first.at(latent if model.has_latent else jnp.zeros_like(latent)))
     learned_by = config if known is None else with_little_exploration(config)
     network = _learned(model, learned_by, learning, known, key=key, on_progress=on_progress)
     futures = imagined(replace(config, weight_draws=FUTURES, mean_weights=False), "logs/futures")
@@ -113,21 +97,35 @@ def advise(
     imagined_returns = _returns(from_state(futures, now), network, keys, model.specification.discount)
     returns = np.asarray(imagined_returns, np.float64)
     low, high = np.quantile(returns, (0.025, 0.975), axis=0)
+    values = returns.mean(axis=0)
+    cautious = weighted_cvar(returns, np.ones(len(returns)), caution) if caution else values
+    chances, allowed = np.zeros(len(values)), np.ones(len(values), bool)
+    action, place = int(cautious.argmax()), specification.from_origin(now)
+    policy: Rule = Greedy(network)
+    if limit is not None:
+        guard = log_guard(system, transitions, around, network, limit, key=key)
+        action, chances, allowed = guarded_action(guard, place, cautious, key=stream(key, "logs/limits_steps"))
+        policy = GuardedGreedy(network, guard)
     support = Support.sample(transitions, key=stream(key, "logs/support"))
     if model.support is not None:
         support = model.support.joined(support)
-    spread, values = np.asarray(model.scale), returns.mean(axis=0)
-    place = specification.from_origin(now)
+    spread = np.asarray(model.scale)
     return Advice(
-        action=int(values.argmax()),
+        action=action,
         values=values,
         low=low,
         high=high,
+        cautious=cautious,
+        chances=chances,
+        allowed=allowed,
         distances=support.distances(place, spread, specification.action_count),
         reach=support.reach(spread),
+        policy=Policy(specification, policy),
         network=network,
         dynamics=tuned,
         latent=latent,
+        caution=caution,
+        limits=limit,
     )
 
 

@@ -21,7 +21,13 @@ from hipmdp.dynamics.smooth import smoothed
 from hipmdp.families.protocol import BaseFamily, Theta
 from hipmdp.families.rollout import AbstractEnvironment, Members
 from hipmdp.imagination.contexts import LATENTS_APART, Deviations, instance_contexts, instance_members
-from hipmdp.imagination.environment import ConditionedImagination, Imagination, Limits, MeanImagination
+from hipmdp.imagination.environment import (
+    ConditionedImagination,
+    Imagination,
+    MeanImagination,
+    NoisyImagination,
+    Range,
+)
 from hipmdp.imagination.reward import AbstractReward
 from hipmdp.settings.adaptation import AdaptationConfig
 
@@ -133,11 +139,16 @@ def mean_environment(dynamics: Dynamics, around: Surroundings) -> MeanImaginatio
     return MeanImagination(_environment(dynamics, around))
 
 
+def noisy_environment(dynamics: Dynamics, around: Surroundings) -> NoisyImagination:
+    """What may come next; its contexts are what is not known."""
+    return NoisyImagination(_environment(dynamics, around))
+
+
 def _environment(dynamics: Dynamics, around: Surroundings) -> Imagination:
     slack = DATA_MARGIN * (around.high - around.low)
     from_origin = dynamics.specification.from_origin
-    limits = Limits(*(jnp.asarray(from_origin(bound)) for bound in (around.low - slack, around.high + slack)))
-    return Imagination(dynamics, around.reward, around.starts, limits, around.visited)
+    within = Range(*(jnp.asarray(from_origin(bound)) for bound in (around.low - slack, around.high + slack)))
+    return Imagination(dynamics, around.reward, around.starts, within, around.visited)
 
 
 def from_state(imagined: Imagined, state: np.ndarray) -> Imagined:
@@ -146,7 +157,7 @@ def from_state(imagined: Imagined, state: np.ndarray) -> Imagined:
     assert isinstance(environment, Imagination)
     starts = jnp.asarray(environment.dynamics.specification.from_origin(state))[None]
     return imagined._replace(
-        environment=Imagination(environment.dynamics, environment.reward, starts, environment.limits)
+        environment=Imagination(environment.dynamics, environment.reward, starts, environment.range)
     )
 
 

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from hipmdp.dynamics.belief import Belief
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.settings.amortise import AmortiseConfig
 
@@ -23,6 +25,19 @@ class Context(NamedTuple):
     """w_b."""
 
 
+class NoisyContext(NamedTuple):
+    """A context, and how much of every step T̂ does not foretell in it."""
+
+    context: Context
+    noise: Float[Array, "*pool state"]
+    """Spread of the noise of a step, standardised."""
+
+    @property
+    def latent(self) -> Float[Array, "*pool latent"]:
+        """w_b."""
+        return self.context.latent
+
+
 Deviations = Callable[[PRNGKeyArray, int], Float[Array, "count latent"]]
 """Draws of how far w_b may be from the fitted one."""
 
@@ -33,6 +48,32 @@ class ConditionedContext(NamedTuple):
     context: Context
     latent: Float[Array, "*pool latent"]
     """Equal to the context's, or off by some noise: at a new instance w is inferred, never known."""
+
+
+class BeliefContexts(eqx.Module):
+    """What a belief leaves open: a w_b for each of some functions that the batch allows, and noise as large as here."""
+
+    weights: Float[Array, "draws one weights"]
+    noise_variance: Float[Array, " state"]
+    """σ_n², which the belief multiplies by its misfit."""
+
+    def __call__(self, key: PRNGKeyArray, belief: Belief) -> NoisyContext:
+        """A pool of contexts, one per function."""
+        draws = self.weights.shape[0]
+        noise = jnp.sqrt(belief.misfit * self.noise_variance)
+        return NoisyContext(
+            Context(self.weights, belief.draw(key, draws)), jnp.broadcast_to(noise, (draws, *noise.shape))
+        )
+
+
+class KnownContexts(eqx.Module):
+    """The same contexts at every step."""
+
+    contexts: NoisyContext
+
+    def __call__(self, key: PRNGKeyArray, memory: object) -> NoisyContext:
+        """They."""
+        return self.contexts
 
 
 def instance_contexts(

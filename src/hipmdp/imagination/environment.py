@@ -9,11 +9,11 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.families.rollout import AbstractEnvironment, Step
 from hipmdp.families.specification import Specification
-from hipmdp.imagination.contexts import ConditionedContext, Context
+from hipmdp.imagination.contexts import ConditionedContext, Context, NoisyContext
 from hipmdp.imagination.reward import AbstractReward
 
 
-class Limits(NamedTuple):
+class Range(NamedTuple):
     """Where imagination may go."""
 
     low: Float[Array, " state"]
@@ -31,7 +31,7 @@ class Imagination(AbstractEnvironment):
     reward: AbstractReward
     starts: Float[Array, "starts state"]
     """First states of episodes."""
-    limits: Limits
+    range: Range
     visited: Float[Array, "visited state"] | None = None
     """States in which members of the family were; with them, `DDQNConfig.restart_share` begins episodes there."""
 
@@ -54,9 +54,9 @@ class Imagination(AbstractEnvironment):
         z_key, reward_key = jax.random.split(key)
         z = self.dynamics.draw_z(z_key, ())
         proposal = imagined_state(self.dynamics, context, state, action, z)
-        inside = (proposal >= self.limits.low) & (proposal <= self.limits.high)
+        inside = (proposal >= self.range.low) & (proposal <= self.range.high)
         # min and max pass a NaN on; the state before is the last thing that is known.
-        next_state = jnp.where(jnp.isfinite(proposal), jnp.clip(proposal, *self.limits), state)
+        next_state = jnp.where(jnp.isfinite(proposal), jnp.clip(proposal, *self.range), state)
         reward, terminated = self.reward(reward_key, state, action, next_state, context.latent)
         return Step(next_state, reward, terminated, cut=~jnp.all(inside))
 
@@ -93,6 +93,49 @@ class ConditionedImagination(AbstractEnvironment):
         return outcome._replace(state=jnp.concatenate([outcome.state, state[size:]]))
 
 
+class Future(AbstractEnvironment):
+    """What may come from one state on: imagination with noise, which goes on where episodes of learning are cut."""
+
+    imagination: Imagination
+    first: Float[Array, " state"]
+    noise: Float[Array, " state"]
+    """Spread of what T̂ does not foretell in a step, standardised."""
+
+    @property
+    def horizon(self) -> int:
+        """Steps of an imagined episode."""
+        return self.imagination.horizon
+
+    def reset(self, key: PRNGKeyArray, context: Context) -> Float[Array, " state"]:
+        """The first state."""
+        return self.first
+
+    def step(self, key: PRNGKeyArray, state: Float[Array, " state"], action: Int[Array, ""], context: Context) -> Step:
+        """One imagined step; beyond the range of the data states stay at its edge."""
+        return _noisy_step(self.imagination, key, state, action, NoisyContext(context, self.noise))
+
+
+class NoisyImagination(AbstractEnvironment):
+    """Imagination with noise, which goes on where episodes of learning are cut; how much noise the context says."""
+
+    imagination: Imagination
+
+    @property
+    def horizon(self) -> int:
+        """Steps of an imagined episode."""
+        return self.imagination.horizon
+
+    def reset(self, key: PRNGKeyArray, context: NoisyContext) -> Float[Array, " state"]:
+        """A first state."""
+        return self.imagination.reset(key, context.context)
+
+    def step(
+        self, key: PRNGKeyArray, state: Float[Array, " state"], action: Int[Array, ""], context: NoisyContext
+    ) -> Step:
+        """One imagined step; beyond the range of the data states stay at its edge."""
+        return _noisy_step(self.imagination, key, state, action, context)
+
+
 class MeanImagination(AbstractEnvironment):
     """Imagination at the mean weights, whose context is w_b alone: what T̂ expects next under a hypothesis."""
 
@@ -115,6 +158,18 @@ class MeanImagination(AbstractEnvironment):
 
     def _context(self, latent: Float[Array, " latent"]) -> Context:
         return Context(self.imagination.dynamics.posterior.mean[None], latent)
+
+
+def _noisy_step(
+    imagination: Imagination, key: PRNGKeyArray, state: Float[Array, " state"], action: Array, noisy: NoisyContext
+) -> Step:
+    noise_key, z_key, reward_key = jax.random.split(key, 3)
+    noise = noisy.noise * jax.random.normal(noise_key, noisy.noise.shape, jnp.float32)
+    z = imagination.dynamics.draw_z(z_key, ())
+    proposal = imagined_state(imagination.dynamics, noisy.context, state, action, z, noise)
+    next_state = jnp.where(jnp.isfinite(proposal), jnp.clip(proposal, *imagination.range), state)
+    reward, terminated = imagination.reward(reward_key, state, action, next_state, noisy.context.latent)
+    return Step(next_state, reward, terminated)
 
 
 def imagined_state(

@@ -38,6 +38,7 @@ from hipmdp.pretraining.model import Model
 from hipmdp.pretraining.resume import model_digest, resumable_model
 from hipmdp.settings import recipe
 from hipmdp.settings.amortise import AmortiseConfig
+from hipmdp.settings.limits import check_caution
 
 CHUNK_ITERATIONS = 8
 """Update phases between two chunk edges: about a second."""
@@ -51,11 +52,15 @@ def amortise(
     family: BaseFamily | None = None,
     quiet: bool = False,
     out: str | Path | None = None,
+    *,
+    caution: float = 0.0,
 ) -> Model:
     """Learn Q(s, w) inside an embedded model; the result is the same model with that policy, method `amortised`.
 
     Episodes begin where those of `batch` began. The reward is the family's R where that needs no hidden parameter (one
     of ours, or `family`), otherwise the head that `pretrain` learned from the logs.
+    `caution` is how the policy acts under a belief, where `learn_policy` is not told otherwise: by the mean of Q(s, w)
+    over the worst share 1 − caution of the w that are possible.
     With `out` (a directory) checkpoints and, at the end, model.hipmdp are kept there, and the same call goes on where
     it was stopped, to the same bits.
     """
@@ -67,11 +72,14 @@ def amortise(
         "config": dataclasses.asdict(settings),
         "family": None if family is None else repr(family),
     }
+    if check_caution(caution):
+        description["caution"] = float(caution)
 
     def learn(work: Work) -> Model:
         key = root_key(seed)
         learned = learn_latent_policy(model, batch, settings, family=family, key=key, quiet=quiet, work=work)
-        return replace(learned, method="amortised")
+        cautious = {"caution": float(caution)} if caution else {}
+        return replace(learned, method="amortised", metadata={**learned.metadata, **cautious})
 
     return resumable_model(out, "amortise", description, learn)
 

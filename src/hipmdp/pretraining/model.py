@@ -84,6 +84,11 @@ class Model:
         return None if unit is None else float(unit)
 
     @property
+    def caution(self) -> float:
+        """How cautiously Q(s, w) acts under a belief, unless a run says otherwise (`amortise`)."""
+        return float(self.metadata.get("caution", 0.0))
+
+    @property
     def has_latent(self) -> bool:
         """Whether T̂ takes a latent."""
         return self.dynamics is not None and self.dynamics.config.role is not LatentRole.NONE

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from hipmdp.settings.dqn import DDQNConfig
+from hipmdp.settings.limits import Limits, check_caution
 from hipmdp.settings.pqn import PQNConfig
 
 FIRST_EPISODES = 10
@@ -69,6 +70,15 @@ class AdaptationConfig:
     """Weight of the information that an action is expected to give about w_b (nats) against its value, in units of the
     spread of values over the actions, wherever Q(s, w) acts under a belief: in the first episode of methods with a
     model, in every episode of `amortised`."""
+    caution: float = 0.0
+    """Where Q(s, w) acts under a belief, values are means over the worst share 1 − caution of the w that it allows: 0
+    is the mean, 0.9 the mean of the worst tenth."""
+    limits: Limits | None = None
+    """Limits on states: actions that break one with more than their risk are not taken where Q(s, w) acts under a
+    belief, unless all do."""
+
+    def __post_init__(self) -> None:
+        check_caution(self.caution)
 
     @property
     def iterations(self) -> int:

@@ -12,12 +12,16 @@ from hipmdp._errors import known_name, number
 from hipmdp._files import output_directory
 from hipmdp._progress import Progress
 from hipmdp._tables import plain_table
+from hipmdp.adaptation.guarding import check_limits
+from hipmdp.cli.limits import Care
+from hipmdp.cli.logs.advice import advice_facts, show_advice
 from hipmdp.cli.logs.options import LogOptions
 from hipmdp.cli.output import say, write_json
 from hipmdp.data.logs.columns import MissingColumnError
 from hipmdp.data.logs.read import read_logs
 from hipmdp.data.transitions import Transitions
-from hipmdp.from_logs.advise import Advice, advise
+from hipmdp.from_logs.advice import Advice
+from hipmdp.from_logs.advise import advise
 from hipmdp.from_logs.forecast import Forecast, forecast
 from hipmdp.from_logs.identify import Identification, identify
 from hipmdp.imagination.reward import load_reward
@@ -37,24 +41,29 @@ def adapt_logs(
     seed: int,
     out: Path | None,
     json_: Path | None,
+    care: Care,
 ) -> None:
     """Identify the system, forecast what each action would lead to, and advise an action where there is a reward."""
     transitions = _one_system(_read(model, columns), only)
+    check_limits(model, care.limits, transitions)
     state = _state(model, transitions, at)
     identification = identify(model, transitions, seed)
     futures = forecast(model, identification, state, horizon, seed)
     console = Console()
     _show_identification(console, transitions, identification)
     _show_forecast(console, model, state, futures)
-    advice = _advice(model, transitions, state, reward, seed)
+    advice = _advice(model, transitions, state, reward, seed, care)
     if advice is not None:
-        _show_advice(console, model, advice)
+        show_advice(console, model, advice)
     else:
         say(console, "No reward, so no policy: give --reward module:function, or pre-train with a reward column.")
     if out is not None:
         tuned = model if advice is None else replace(model, dynamics=advice.dynamics, policy=advice.network)
         tuned.save(output_directory(out) / "model.hipmdp")
-        say(console, f"In {out}: model.hipmdp" + ("" if advice is None else " (with the policy)"))
+        kept = "" if advice is None else " (with the policy)"
+        if advice is not None and advice.limits is not None:
+            kept = " (with the policy, which does not know the limits)"
+        say(console, f"In {out}: model.hipmdp{kept}")
     write_json(json_, _facts(model, transitions, state, identification, futures, advice))
 
 
@@ -98,7 +107,9 @@ def _state(model: Model, transitions: Transitions, at: str | None) -> np.ndarray
     return np.asarray([number("State", n, p) for n, p in zip(names, parts, strict=True)])
 
 
-def _advice(model: Model, transitions: Transitions, state: np.ndarray, reward: str, seed: int) -> Advice | None:
+def _advice(
+    model: Model, transitions: Transitions, state: np.ndarray, reward: str, seed: int, care: Care
+) -> Advice | None:
     """A policy, if there is a reward."""
     function = load_reward(reward) if ":" in reward else None
     if function is None:
@@ -115,7 +126,9 @@ def _advice(model: Model, transitions: Transitions, state: np.ndarray, reward: s
         progress.total = total
         progress.show(done)
 
-    advice = advise(model, transitions, state, function, seed, on_progress=report)
+    advice = advise(
+        model, transitions, state, function, seed, on_progress=report, caution=care.caution, limits=care.limits or ()
+    )
     progress.close()
     return advice
 
@@ -157,24 +170,6 @@ def _digits(value: float, scale: float) -> int:
     return 3 + max(0, math.ceil(math.log10(max(abs(value) / scale, 1e-9)) - 1))
 
 
-def _show_advice(console: Console, model: Model, advice: Advice) -> None:
-    names = model.specification.action_names
-    rows = []
-    for a in np.argsort(-advice.values, kind="stable"):
-        interval = f"[{advice.low[a]:.4g}, {advice.high[a]:.4g}]"
-        rows.append([names[a], f"{advice.values[a]:.4g}", interval, "yes" if advice.supported[a] else "no"])
-    title = "value of each action now, the learned policy afterwards (discounted, imagined)"
-    columns = ["action", "value", "95 % interval", "tried near this state"]
-    console.print(plain_table(title, columns, rows, left=["action"]))
-    say(console, f"Recommended now: {names[advice.action]}")
-    if not advice.supported[advice.action]:
-        say(
-            console,
-            f"Warning: no log has {names[advice.action]} near this state (the nearest logged one is "
-            f"{advice.distances[advice.action]:.2g} spreads away, usual is {advice.reach:.2g}).",
-        )
-
-
 def _facts(
     model: Model,
     transitions: Transitions,
@@ -200,11 +195,5 @@ def _facts(
         },
     }
     if advice is not None:
-        facts["recommended"] = names[advice.action]
-        facts["supported"] = bool(advice.supported[advice.action])
-        facts["values"] = {
-            name: {"mean": float(advice.values[i]), "low": float(advice.low[i]), "high": float(advice.high[i]),
-                   "supported": bool(advice.supported[i])}
-            for i, name in enumerate(names)
-        }  # fmt: skip
+        facts |= advice_facts(names, advice)
     return facts
