@@ -22,14 +22,11 @@ from hipmdp.control.q_network import QNetwork, copy_network
 from hipmdp.control.rounds import RoundsLearner, imagined_return, new_rounds_learner
 from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.belief import new_filter
 from hipmdp.dynamics.infer import tune_model
-from hipmdp.dynamics.smooth import smoothed
 from hipmdp.families.rollout import Policy as Rule
 from hipmdp.families.rollout import rollout
 from hipmdp.from_logs.advice import Advice
-from hipmdp.from_logs.limits import guarded_action, log_guard
-from hipmdp.from_logs.system import System
+from hipmdp.from_logs.limits import doubted, guarded_action, log_guard
 from hipmdp.imagination.build import Imagined, Surroundings, doubt, from_state, imagine_instance, starts_of_log
 from hipmdp.imagination.reward import AbstractReward, log_reward
 from hipmdp.pretraining.model import Model
@@ -91,16 +88,6 @@ def advise(
             tuned, latent, transitions, around, config=config, deviations=deviations, key=contexts_key
         )
 
-    def system() -> System:
-        if not model.has_latent:
-            return System(tuned, latent, None, None)
-        belief, doubt_key = (
-            smoothed(new_filter(dynamics, stream(key, "logs/filter")), transitions),
-            stream(key, "logs/limits", 1),
-        )
-        deviations = doubt(dynamics, tuned, latent, transitions, temperature=None, key=doubt_key, belief=belief)
-        return System(tuned, latent, deviations, belief)
-
     config = replace(config, dqn=replace(config.dqn, reward_scale=None, squash=SQUASH))
     _check_finite(rewards, transitions, latent, stream(key, "logs/reward"))
     learning = imagined(config, config.latent_temperature, "logs/contexts")
@@ -120,7 +107,8 @@ def advise(
     action, place = int(cautious.argmax()), specification.from_origin(now)
     policy: Rule = Greedy(network)
     if limit is not None:
-        guard = log_guard(system(), transitions, around, network, limit, key=key)
+        system = doubted(model, tuned, latent, transitions, key=key)
+        guard = log_guard(system, transitions, around, network, limit, key=key)
         action, chances, allowed = guarded_action(guard, place, cautious, key=stream(key, "logs/limits_steps"))
         policy = GuardedGreedy(network, guard)
     support = Support.sample(transitions, key=stream(key, "logs/support"))

@@ -13,10 +13,26 @@ from hipmdp.control.guard import Guard, boundary, draw_count
 from hipmdp.control.guarded import StateGreedy
 from hipmdp.control.q_network import QNetwork
 from hipmdp.data.transitions import Transitions
+from hipmdp.dynamics.belief import new_filter
+from hipmdp.dynamics.model import Dynamics
+from hipmdp.dynamics.smooth import smoothed
 from hipmdp.from_logs.system import System
-from hipmdp.imagination.build import Surroundings, noisy_environment
+from hipmdp.imagination.build import Surroundings, doubt, noisy_environment
 from hipmdp.imagination.contexts import KnownContexts, NoisyContext, instance_contexts
+from hipmdp.pretraining.model import Model
 from hipmdp.settings.limits import Limits
+
+
+def doubted(
+    model: Model, tuned: Dynamics, latent: Float[Array, " latent"], log: Transitions, *, key: PRNGKeyArray
+) -> System:
+    """A system whose T̂ was tuned to its log, with what the belief leaves open about w_b."""
+    if not model.has_latent:
+        return System(tuned, latent, None, None)
+    family, filter_key = model.need_dynamics("limits"), stream(key, "logs/filter")
+    belief = smoothed(new_filter(family, filter_key), log)
+    deviations = doubt(family, tuned, latent, log, temperature=None, key=filter_key, belief=belief)
+    return System(tuned, latent, deviations, belief)
 
 
 def log_guard(
