@@ -68,6 +68,20 @@ def test_from_a_log_to_an_answer(tmp_path, capsys, small, monkeypatch):
     assert answered["forecast"]["left"]["mean"][1][0] == pytest.approx(0.9 - 0.45, abs=0.1)
     assert answered["warnings"] == []
 
+    # The best action leads to 0.45: a limit above that leaves the second best.
+    care = ("--limit", "x>=0.7", "--limit", "x<3", "--within", "1", "--risk", "0.1", "--caution", "0.9")
+    code, out, err = run(capsys, "adapt", model, "--logs", new, "--at", "1.0", *care, "--json", answer)
+    assert code == 0, err
+    answered = json.loads(answer.read_text())
+    assert answered["recommended"] == "none"
+    assert "Note: left has the highest value, but breaks x>=0.7 and x<3 within 1 steps with a chance of" in out
+    assert all(word in out for word in ("chance: of breaking x>=0.7 and x<3", "worst 10 %", "(high)"))
+    assert answered["limits"] == {"limits": ["x>=0.7", "x<3"], "risk": 0.1, "within": 1}
+    assert [answered["values"][a]["allowed"] for a in ("left", "none", "right")] == [False, True, True]
+    assert answered["values"]["left"]["chance"] > 0.9
+    assert answered["values"]["none"]["cautious"] <= answered["values"]["none"]["mean"]
+    assert len(answered["remarks"]) == 1
+
     # Without a reward: everything but the policy.
     code, out, _ = run(capsys, "adapt", model, "--logs", new, "--reward", "none")
     assert (code, "Recommended" in out, "No reward, so no policy" in out) == (0, False, True)

@@ -34,7 +34,7 @@ ODD = [
     ("adapt grid --episode run", "--episode is for --logs."),
     ("adapt grid --risk 0.1", "--risk is for --limit."),
     ("adapt grid --within 3", "--within is for --limit."),
-    ("adapt grid --limit z<=1", "Unknown state in a limit 'z'. Did you mean"),
+    ("adapt grid --limit z<=1", "Unknown state in a limit 'z'. Known: x, y."),
     ("adapt grid --limit x", "A limit is a state, <=, <, >= or >, and a number, such as"),
     ("adapt grid --limit x<=one", "The number of limit 'x<=one' must be a number"),
     ("adapt grid --limit x<=9", "The limit 'x<=9' is far from all data"),

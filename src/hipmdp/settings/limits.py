@@ -75,7 +75,7 @@ def limits_of(limits: Limits | Iterable[str], risk: float = RISK, within: int = 
     if isinstance(limits, Limits):
         return limits
     texts = (limits,) if isinstance(limits, str) else tuple(limits)
-    # Wrong numbers are told whether or not they matter.
+    # Numbers are checked whether or not they matter.
     _risk(risk)
     whole("within", within, 1, MOST_WITHIN)
     return Limits(texts, risk, within) if texts else None
