@@ -103,9 +103,7 @@ def test_fitted_q_of_a_chain_by_hand():
     action = rng.integers(2, size=(40, 2))
     for ends in (True, False):
         specification = replace(CORRIDOR.specification, horizon=2)
-        found = fitted_q(
-            episodes(action, action, ends=ends), right(specification), discount=0.5, key=jax.random.key(0)
-        )
+        found = fitted_q(episodes(action, action, ends=ends), right(specification), discount=0.5, key=jax.random.key(0))
         assert found.value.value == pytest.approx(1.5, abs=0.05)
         assert found.value.low <= found.value.value <= found.value.high
         np.testing.assert_allclose(found.values[:, 1].mean(axis=0), [0, 1], atol=0.05)

@@ -17,13 +17,14 @@ from hipmdp.control.policy import Policy
 from hipmdp.control.policy_learner import learn_in_imagination, new_policy_learner
 from hipmdp.control.q_network import QNetwork, copy_network
 from hipmdp.control.rounds import RoundsLearner, imagined_return, new_rounds_learner
-from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
-from hipmdp.dynamics.infer import tune_model
 from hipmdp.dynamics.model import Dynamics
 from hipmdp.families.rollout import rollout
-from hipmdp.imagination.build import Imagined, Surroundings, doubt, from_state, imagine_instance, starts_of_log
-from hipmdp.imagination.reward import AbstractReward, log_reward
+from hipmdp.from_logs.rewards import rewards_of
+from hipmdp.from_logs.support import log_support
+from hipmdp.from_logs.system import known_system
+from hipmdp.imagination.build import Imagined, Surroundings, from_state, imagine_instance, starts_of_log
+from hipmdp.imagination.reward import log_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.presets import adaptation_preset
@@ -88,35 +89,31 @@ def advise(
     if now.shape != (model.specification.state_size,) or not np.isfinite(now).all():
         raise ValueError(f"The state must be {model.specification.state_size} finite numbers, got {state!r}.")
     rewards = log_reward(reward, model.reward_head, model.specification)
-    tuned, latent = tune_model(dynamics, transitions, key=stream(key, "logs/tune"))
+    known = known_system(model, transitions, replace(config, keep_accurate_weights=False), key=key)
+    tuned, latent = known.dynamics, known.latent
     starts = starts_of_log(transitions, now, key=stream(key, "logs/starts"))
     around = Surroundings(rewards, starts, np.asarray(model.low), np.asarray(model.high))
 
     def imagined(config: AdaptationConfig, temperature: float | None, name: str) -> Imagined:
-        filter_key, contexts_key = stream(key, "logs/filter"), stream(key, name)
-        deviations = None
-        if model.has_latent:
-            deviations = doubt(dynamics, tuned, latent, transitions, temperature=temperature, key=filter_key)
+        deviations = known.deviations(transitions, temperature, key=key)
         return imagine_instance(
-            tuned, latent, transitions, around, config=config, deviations=deviations, key=contexts_key
+            tuned, latent, transitions, around, config=config, deviations=deviations, key=stream(key, name)
         )
 
     config = replace(config, dqn=replace(config.dqn, reward_scale=None, squash=SQUASH))
-    _check_finite(rewards, transitions, latent, stream(key, "logs/reward"))
+    rewards_of(transitions, rewards, latent, key=stream(key, "logs/reward"))
     learning = imagined(config, config.latent_temperature, "logs/contexts")
     policy = model.latent_policy if reward is None else None
-    known = None if policy is None else copy_network(policy.at(latent if model.has_latent else jnp.zeros_like(latent)))
-    learned_by = config if known is None else with_little_exploration(config)
-    network = _learned(model, learned_by, learning, known, key=key, on_progress=on_progress)
+    begun = None if policy is None else copy_network(policy.at(latent if model.has_latent else jnp.zeros_like(latent)))
+    learned_by = config if begun is None else with_little_exploration(config)
+    network = _learned(model, learned_by, learning, begun, key=key, on_progress=on_progress)
     # The policy may bear more doubt about w_b than there is; its value is asked of what the data allow.
     futures = imagined(replace(config, weight_draws=FUTURES, mean_weights=False), 1.0, "logs/futures")
     keys = jax.random.split(stream(key, "logs/futures", 1), FUTURES)
     imagined_returns = _returns(from_state(futures, now), network, keys, model.specification.discount)
     returns = np.asarray(imagined_returns, np.float64)
     low, high = np.quantile(returns, (0.025, 0.975), axis=0)
-    support = Support.sample(transitions, key=stream(key, "logs/support"))
-    if model.support is not None:
-        support = model.support.joined(support)
+    support = log_support(model, transitions, key=stream(key, "logs/support"))
     spread, values = np.asarray(model.scale), returns.mean(axis=0)
     place = specification.from_origin(now)
     return Advice(
@@ -131,18 +128,6 @@ def advise(
         dynamics=tuned,
         latent=latent,
     )
-
-
-def _check_finite(
-    reward: AbstractReward, transitions: Transitions, latent: Float[Array, " latent"], key: PRNGKeyArray
-) -> None:
-    """Raise a `ValueError` where the log would have earned a reward that is no number."""
-    from_origin = transitions.specification.from_origin
-    states = (from_origin(transitions.state), transitions.action, from_origin(transitions.next_state))
-    columns = (jnp.asarray(c) for c in states)
-    values, _ = jax.vmap(lambda s, a, n: reward(key, s, a, n, latent))(*columns)
-    if not np.isfinite(np.asarray(values)).all():
-        raise ValueError("The reward is not finite in some logged transition.")
 
 
 def _learned(

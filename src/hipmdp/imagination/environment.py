@@ -93,34 +93,6 @@ class ConditionedImagination(AbstractEnvironment):
         return outcome._replace(state=jnp.concatenate([outcome.state, state[size:]]))
 
 
-class Future(AbstractEnvironment):
-    """What may come from one state on: imagination with noise, which goes on where episodes of learning are cut."""
-
-    imagination: Imagination
-    first: Float[Array, " state"]
-    noise: Float[Array, " state"]
-    """Spread of what T̂ does not foretell in a step, standardised."""
-
-    @property
-    def horizon(self) -> int:
-        """Steps of an imagined episode."""
-        return self.imagination.horizon
-
-    def reset(self, key: PRNGKeyArray, context: Context) -> Float[Array, " state"]:
-        """The first state."""
-        return self.first
-
-    def step(self, key: PRNGKeyArray, state: Float[Array, " state"], action: Int[Array, ""], context: Context) -> Step:
-        """One imagined step; beyond the range of the data states stay at its edge."""
-        imagination, (noise_key, z_key, reward_key) = self.imagination, jax.random.split(key, 3)
-        noise = self.noise * jax.random.normal(noise_key, self.noise.shape, jnp.float32)
-        z = imagination.dynamics.draw_z(z_key, ())
-        proposal = imagined_state(imagination.dynamics, context, state, action, z, noise)
-        next_state = jnp.where(jnp.isfinite(proposal), jnp.clip(proposal, *imagination.limits), state)
-        reward, terminated = imagination.reward(reward_key, state, action, next_state, context.latent)
-        return Step(next_state, reward, terminated)
-
-
 class MeanImagination(AbstractEnvironment):
     """Imagination at the mean weights, whose context is w_b alone: what T̂ expects next under a hypothesis."""
 
