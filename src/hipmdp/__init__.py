@@ -22,7 +22,7 @@ from hipmdp.families.specification import Specification
 from hipmdp.from_logs.advice import Advice
 from hipmdp.from_logs.advise import advise
 from hipmdp.from_logs.evaluation.estimate import Estimate
-from hipmdp.from_logs.evaluation.evaluate import Evaluation, evaluate
+from hipmdp.from_logs.evaluation.evaluate import Evaluation, evaluate, evaluate_each
 from hipmdp.from_logs.forecast import Forecast, forecast
 from hipmdp.from_logs.identify import Identification, Neighbour, identify
 from hipmdp.from_logs.tune import infer_latent, tune_model
@@ -88,6 +88,7 @@ __all__ = [
     "amortise",
     "collect",
     "evaluate",
+    "evaluate_each",
     "forecast",
     "gymnasium_family",
     "identify",

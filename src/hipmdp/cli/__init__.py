@@ -25,6 +25,7 @@ COMMANDS = (
     "collect",
     "pretrain",
     "adapt",
+    "evaluate",
     "online",
     "compare",
     "pack",

@@ -20,15 +20,16 @@ from hipmdp.control.policy import Policy
 from hipmdp.control.policy_learner import learn_in_imagination, new_policy_learner
 from hipmdp.control.q_network import QNetwork, copy_network
 from hipmdp.control.rounds import RoundsLearner, imagined_return, new_rounds_learner
-from hipmdp.data.support import Support
 from hipmdp.data.transitions import Transitions
 from hipmdp.families.rollout import Policy as Rule
 from hipmdp.families.rollout import rollout
 from hipmdp.from_logs.advice import Advice
 from hipmdp.from_logs.limits import guarded_action, log_guard
+from hipmdp.from_logs.rewards import rewards_of
+from hipmdp.from_logs.support import log_support
 from hipmdp.from_logs.system import known_system
 from hipmdp.imagination.build import Imagined, Surroundings, from_state, imagine_instance, starts_of_log
-from hipmdp.imagination.reward import AbstractReward, log_reward
+from hipmdp.imagination.reward import log_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.settings.adaptation import AdaptationConfig
 from hipmdp.settings.limits import RISK, WITHIN, Limits, check_caution, limits_of
@@ -80,13 +81,15 @@ def advise(
     starts = starts_of_log(transitions, now, key=stream(key, "logs/starts"))
     around = Surroundings(rewards, starts, np.asarray(model.low), np.asarray(model.high))
 
+    deviations = system.deviations(transitions, key=key)
+
     def imagined(config: AdaptationConfig, name: str) -> Imagined:
         return imagine_instance(
-            tuned, latent, transitions, around, config=config, deviations=system.deviations, key=stream(key, name)
+            tuned, latent, transitions, around, config=config, deviations=deviations, key=stream(key, name)
         )
 
     config = replace(config, dqn=replace(config.dqn, reward_scale=None, squash=SQUASH))
-    _check_finite(rewards, transitions, latent, stream(key, "logs/reward"))
+    rewards_of(transitions, rewards, latent, key=stream(key, "logs/reward"))
     learning = imagined(config, "logs/contexts")
     first = model.latent_policy if reward is None else None
     known = None if first is None else copy_network(first.at(latent if model.has_latent else jnp.zeros_like(latent)))
@@ -106,9 +109,7 @@ def advise(
         guard = log_guard(system, transitions, around, network, limit, key=key)
         action, chances, allowed = guarded_action(guard, place, cautious, key=stream(key, "logs/limits_steps"))
         policy = GuardedGreedy(network, guard)
-    support = Support.sample(transitions, key=stream(key, "logs/support"))
-    if model.support is not None:
-        support = model.support.joined(support)
+    support = log_support(model, transitions, key=stream(key, "logs/support"))
     spread = np.asarray(model.scale)
     return Advice(
         action=action,
@@ -127,18 +128,6 @@ def advise(
         caution=caution,
         limits=limit,
     )
-
-
-def _check_finite(
-    reward: AbstractReward, transitions: Transitions, latent: Float[Array, " latent"], key: PRNGKeyArray
-) -> None:
-    """Raise a `ValueError` where the log would have earned a reward that is no number."""
-    from_origin = transitions.specification.from_origin
-    states = (from_origin(transitions.state), transitions.action, from_origin(transitions.next_state))
-    columns = (jnp.asarray(c) for c in states)
-    values, _ = jax.vmap(lambda s, a, n: reward(key, s, a, n, latent))(*columns)
-    if not np.isfinite(np.asarray(values)).all():
-        raise ValueError("The reward is not finite in some logged transition.")
 
 
 def _learned(

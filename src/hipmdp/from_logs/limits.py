@@ -25,7 +25,12 @@ def log_guard(
     """A guard whose draws are what the log leaves open, and whose policy is argmax_a Q(s, a)."""
     dynamics, count = system.dynamics, draw_count(limits.risk)
     contexts = instance_contexts(
-        dynamics, system.latent, key=stream(key, "logs/limits"), draws=count, mean=False, deviations=system.deviations
+        dynamics,
+        system.latent,
+        key=stream(key, "logs/limits"),
+        draws=count,
+        mean=False,
+        deviations=system.deviations(log, key=key),
     )
     misfit = 1.0 if system.belief is None else system.belief.misfit
     noise = jnp.sqrt(misfit * dynamics.noise_variance())

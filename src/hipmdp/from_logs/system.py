@@ -20,28 +20,34 @@ from hipmdp.settings.adaptation import AdaptationConfig
 class System(NamedTuple):
     """One system as far as it is known."""
 
+    family: Dynamics
+    """T̂ of the family."""
     dynamics: Dynamics
-    """T̂: the family's where that is accurate here, otherwise tuned to the log."""
+    """T̂ tuned to the log; the family's where that is accurate here and the settings keep it."""
     latent: Float[Array, " latent"]
     """The most probable w_b."""
-    deviations: Deviations | None
-    """Draws of how far w_b may be from it; None for a model without latents."""
     belief: Belief | None
-    """p(w_b | log), likewise."""
+    """p(w_b | log); None for a model without latents."""
+
+    def deviations(self, log: Transitions, *, key: PRNGKeyArray) -> Deviations | None:
+        """Draws of how far w_b may be from the most probable one, by the belief."""
+        if self.belief is None:
+            return None
+        return doubt(
+            self.family, self.dynamics, self.latent, log, temperature=None, key=stream(key, "logs/filter"),
+            belief=self.belief,
+        )  # fmt: skip
 
 
 def known_system(model: Model, log: Transitions, config: AdaptationConfig, *, key: PRNGKeyArray) -> System:
     """What `log`, which is of one system, says about it; as in `learn_policy` after its episodes."""
     family = model.need_dynamics("A log")
     family.check(log)
-    filter_key = stream(key, "logs/filter")
-    belief = smoothed(new_filter(family, filter_key), log) if model.has_latent else None
+    belief = smoothed(new_filter(family, stream(key, "logs/filter")), log) if model.has_latent else None
     latent = infer_latent(family, log, key=stream(key, "logs/infer")).value if belief is None else belief.best
-    error = quality(family, log, latent, key=stream(key, "logs/metrics")).error
-    tuned = family
-    if error > config.inaccurate_factor * model.expected_error or not config.keep_accurate_weights:
-        tuned, latent = tune_model(family, log, key=stream(key, "logs/tune"), latent=latent)
-    if belief is None:
-        return System(tuned, latent, None, None)
-    deviations = doubt(family, tuned, latent, log, temperature=None, key=filter_key, belief=belief)
-    return System(tuned, latent, deviations, belief)
+    if config.keep_accurate_weights:
+        error = quality(family, log, latent, key=stream(key, "logs/metrics")).error
+        if error <= config.inaccurate_factor * model.expected_error:
+            return System(family, family, latent, belief)
+    tuned = tune_model(family, log, key=stream(key, "logs/tune"), latent=latent)
+    return System(family, tuned.dynamics, tuned.latent, belief)

@@ -93,28 +93,6 @@ class ConditionedImagination(AbstractEnvironment):
         return outcome._replace(state=jnp.concatenate([outcome.state, state[size:]]))
 
 
-class Future(AbstractEnvironment):
-    """What may come from one state on: imagination with noise, which goes on where episodes of learning are cut."""
-
-    imagination: Imagination
-    first: Float[Array, " state"]
-    noise: Float[Array, " state"]
-    """Spread of what T̂ does not foretell in a step, standardised."""
-
-    @property
-    def horizon(self) -> int:
-        """Steps of an imagined episode."""
-        return self.imagination.horizon
-
-    def reset(self, key: PRNGKeyArray, context: Context) -> Float[Array, " state"]:
-        """The first state."""
-        return self.first
-
-    def step(self, key: PRNGKeyArray, state: Float[Array, " state"], action: Int[Array, ""], context: Context) -> Step:
-        """One imagined step; beyond the range of the data states stay at its edge."""
-        return _noisy_step(self.imagination, key, state, action, NoisyContext(context, self.noise))
-
-
 class NoisyImagination(AbstractEnvironment):
     """Imagination with noise, which goes on where episodes of learning are cut; how much noise the context says."""
 

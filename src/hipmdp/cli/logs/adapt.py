@@ -16,9 +16,8 @@ from hipmdp.adaptation.guarding import check_limits
 from hipmdp.cli.limits import Care
 from hipmdp.cli.logs.advice import advice_facts, show_advice
 from hipmdp.cli.logs.options import LogOptions
+from hipmdp.cli.logs.read import one_system, read_for
 from hipmdp.cli.output import say, write_json
-from hipmdp.data.logs.columns import MissingColumnError
-from hipmdp.data.logs.read import read_logs
 from hipmdp.data.transitions import Transitions
 from hipmdp.from_logs.advice import Advice
 from hipmdp.from_logs.advise import advise
@@ -44,7 +43,7 @@ def adapt_logs(
     care: Care,
 ) -> None:
     """Identify the system, forecast what each action would lead to, and advise an action where there is a reward."""
-    transitions = _one_system(_read(model, columns), only)
+    transitions = one_system(read_for(model, columns), only)
     check_limits(model, care.limits, transitions)
     state = _state(model, transitions, at)
     identification = identify(model, transitions, seed)
@@ -65,34 +64,6 @@ def adapt_logs(
             kept = " (with the policy, which does not know the limits)"
         say(console, f"In {out}: model.hipmdp{kept}")
     write_json(json_, _facts(model, transitions, state, identification, futures, advice))
-
-
-def _read(model: Model, columns: LogOptions) -> Transitions:
-    known = model.metadata.get("columns") or {}
-    if not isinstance(known, dict):
-        raise ValueError("The model does not remember its columns rightly: name them with --state, --action, ….")
-    # The reward was learned before: a new system's log need not have it.
-    meaning = columns.columns(None, {**known, "reward": None})
-    # Nor the end, which no answer needs: but where it is marked, a wrong episode column shows.
-    optional = () if columns.terminated else ("terminated",)
-    try:
-        return read_logs(
-            columns.logs, meaning, like=model.specification, optional=optional, least=1, drop=columns.drop,
-            split=columns.split,
-        )  # fmt: skip
-    except MissingColumnError as error:
-        raise columns.complaint(error, known) from None
-
-
-def _one_system(transitions: Transitions, only: str | None) -> Transitions:
-    """The transitions of the one system that is asked about."""
-    names = {transitions.name(i): i for i in transitions.instances}
-    if only is not None:
-        return transitions.of_instance(names[known_name("system in the log", only, names)])
-    if len(names) > 1:
-        listed = ", ".join(list(names)[:8]) + (", …" if len(names) > 8 else "")
-        raise ValueError(f"The log holds {len(names)} systems ({listed}): say which one with --only NAME.")
-    return transitions
 
 
 def _state(model: Model, transitions: Transitions, at: str | None) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hipmdp.data.checkpoint import DAMAGE
 from hipmdp.data.digest import load_table, save_table
@@ -37,6 +38,14 @@ def save_transitions(transitions: Transitions, path: str | Path) -> None:
     }
     table = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(header).encode()})
     save_table(path, table)
+
+
+def is_batch(path: str | Path) -> bool:
+    """Whether it is a Parquet file that `save_transitions` wrote, whole or damaged."""
+    try:
+        return _KEY in (pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError, ValueError):
+        return False
 
 
 def load_transitions(path: str | Path, remedy: str = "") -> Transitions:

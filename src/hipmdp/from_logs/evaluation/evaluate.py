@@ -1,74 +1,61 @@
 """`evaluate`: what a policy would be worth on a system of which there is only a log, and how sure that is."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
 
-from hipmdp._random import numpy_generator, root_key, stream
-from hipmdp.control.policy import Policy
-from hipmdp.data.support import Support
+from hipmdp._random import root_key, stream
 from hipmdp.data.transitions import Transitions
-from hipmdp.from_logs.evaluation.estimate import (
-    NO_ESTIMATE,
-    Estimate,
-    LoggedEpisodes,
-    estimate_of,
-    logged_episodes,
-)
+from hipmdp.from_logs.evaluation.estimate import Both, Estimate, estimate_of, in_order, logged_episodes, logged_value
 from hipmdp.from_logs.evaluation.fitted_q import fitted_q
+from hipmdp.from_logs.evaluation.futures import draw_futures
 from hipmdp.from_logs.evaluation.importance import importance_estimates
 from hipmdp.from_logs.evaluation.named_policy import LOGGED, named_policy
-from hipmdp.from_logs.evaluation.rollouts import (
-    FUTURES,
-    Futures,
-    Values,
-    Visited,
-    policy_values,
-    repeated_values,
-)
-from hipmdp.from_logs.evaluation.verdict import Verdict, verdict
-from hipmdp.from_logs.system import System, known_system
-from hipmdp.imagination.build import Surroundings, imagine_instance
-from hipmdp.imagination.environment import Imagination
-from hipmdp.imagination.reward import AbstractReward, log_reward
+from hipmdp.from_logs.evaluation.recommended import recommended
+from hipmdp.from_logs.evaluation.rollouts import policy_values, repeated_values, some_episodes
+from hipmdp.from_logs.evaluation.verdict import DONE, Evidence, verdict
+from hipmdp.from_logs.rewards import rewards_of
+from hipmdp.from_logs.support import log_support, unsupported_share
+from hipmdp.from_logs.system import known_system
+from hipmdp.imagination.reward import log_reward
 from hipmdp.pretraining.model import Model
 from hipmdp.settings.presets import adaptation_preset
 
 LEAST = 10
 """Transitions below which nothing can be said."""
-LOOKED_AT = 500
-"""Imagined steps whose support is asked for."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a policy is worth on one system, with 90 % intervals."""
+    """What a policy is worth on one system, from where its logged episodes begin; with 90 % intervals."""
 
     system: str
     value: Estimate
-    """The recommended one, discounted: by rollouts, as far as they can be believed."""
+    """The recommended one, discounted: by rollouts in the posterior, as far as they can be believed."""
     undiscounted: Estimate
     """The same without discounting."""
     logged: Estimate
-    """What was done, discounted: the mean of the complete logged episodes."""
+    """What was done, discounted: the mean of the episodes that went on to their end, or to the time limit."""
     logged_undiscounted: Estimate
     estimates: dict[str, Estimate]
-    """Each estimator's: `rollouts`, `fitted_q`, `weighted` and `doubly_robust` importance sampling; NaN: none."""
+    """Each estimator's, discounted: rollouts, fitted_q, weighted, doubly_robust. NaN where there is none."""
+    estimates_undiscounted: dict[str, Estimate]
     repeated: Estimate
-    """What the rollouts say that the logged actions earn: beside `logged`, how far they can be believed."""
+    """What the rollouts say that the logged actions earn: beside `earned`, how far they can be believed."""
+    earned: float
+    """What these actions did earn, discounted, the mean over the same episodes."""
     verdict: str
-    """better, worse, or cannot tell."""
+    """Beside what was done: better, worse, or cannot tell; what was done, where that was asked about."""
     reasons: tuple[str, ...]
     """Why it cannot be told."""
     unsupported: float
     """Share of what the policy would do that nobody has tried near such states."""
     effective_episodes: float
-    """How many logged episodes the policy would have lived alike."""
+    """How many logged episodes are as the policy would have made them."""
+    episodes: int
+    """Logged episodes that went on to their end, or to the time limit."""
 
 
 def evaluate(
@@ -82,168 +69,112 @@ def evaluate(
 
     `policy` is a `Policy` (of a run or an advice), a function of the state that returns an action, or a text: amortised
     (the model's own), logged (what was done), constant:ACTION, module:function, or the directory or model file of
-    `hipmdp adapt --out`. `reward` as in `advise`.
+    `hipmdp adapt --out`. `reward` as in `advise`; by default the one that `pretrain` learned, put right by this log.
     """
+    _check_one(transitions)
+    check_evaluation(model, transitions, policy, reward)
     key, specification = root_key(seed), model.specification
-    if len(transitions.instances) != 1:
-        names = ", ".join(transitions.name(i) for i in transitions.instances[:8])
-        raise ValueError(f"One system is evaluated at a time, but the log has {len(transitions.instances)}: {names}.")
-    if len(transitions) < LEAST:
-        raise ValueError(f"A policy needs at least {LEAST} transitions to be evaluated, got {len(transitions)}.")
+    discount, log = specification.discount, in_order(transitions)
     rewards = log_reward(reward, model.reward_head, specification)
-    config = adaptation_preset("default", specification)
-    known = known_system(model, transitions, config, key=key)
-    episodes = logged_episodes(transitions)
-    if reward is not None or not transitions.specification.rewarded:
-        episodes = _rewarded(episodes, transitions, rewards, known, key=stream(key, "logs/reward"))
-    is_logged = isinstance(policy, str) and policy == LOGGED
-    chosen = None if is_logged else named_policy(policy, model, known.belief)
-    futures = _futures(model, transitions, known, rewards, key=key)
-    name, discount = transitions.name(transitions.instances[0]), specification.discount
-    asked = chosen or Policy(specification, lambda key, state, time: jnp.zeros((), jnp.int32))
-    repeat_key = stream(key, "logs/futures", 2)
-    repeated = repeated_values(futures, episodes, asked, discount, key=repeat_key)
-    logged = [_bootstrapped(episodes, factor, key=stream(key, "logs/bootstrap")) for factor in (discount, 1.0)]
+    known = known_system(model, transitions, adaptation_preset("default", specification), key=key)
+    episodes = logged_episodes(log)
+    # A log without a reward column has zeros there.
+    earned = reward is None and bool(np.any(log.reward != 0))
+    if not earned:
+        episodes = episodes.with_rewards(rewards_of(log, rewards, known.latent, key=stream(key, "logs/reward")))
+    chosen = None if _is(policy, LOGGED) else named_policy(policy, model, known.belief)
+    if chosen is not None:
+        # A user's function that fails does so here, and not inside of what is compiled.
+        chosen(log.state)
+    futures = draw_futures(model, known, log, episodes, rewards, put_right=earned, key=key)
+    repeatable = some_episodes(episodes)
+    again = repeated_values(futures, specification, repeatable, discount, key=stream(key, "logs/futures", 2))
+    spreads = float(again.discounted.std()), float(again.undiscounted.std())
+    logged, logged_draws = logged_value(episodes, discount, spreads, key=stream(key, "logs/bootstrap"))
     facts: dict[str, Any] = {
-        "system": name,
-        "logged": _or_none(logged[0], episodes.returns(discount)[episodes.complete]),
-        "logged_undiscounted": _or_none(logged[1], episodes.returns(1.0)[episodes.complete]),
-        "repeated": estimate_of(repeated.discounted),
+        "system": transitions.name(transitions.instances[0]),
+        "logged": logged.discounted,
+        "logged_undiscounted": logged.undiscounted,
+        "repeated": estimate_of(again.means.discounted),
+        "earned": float(repeatable.returns(discount).mean()),
+        "episodes": int(episodes.complete.sum()),
     }
     if chosen is None:
-        estimates = {"rollouts": facts["repeated"]}
-        return Evaluation(
-            **facts, value=facts["logged"], undiscounted=facts["logged_undiscounted"], estimates=estimates,
-            verdict="what was done", reasons=(), unsupported=0.0, effective_episodes=float(episodes.complete.sum()),
-        )  # fmt: skip
+        return _what_was_done(facts, logged)
     values, visited = policy_values(futures, chosen, episodes, discount, key=stream(key, "logs/futures", 3))
-    value, undiscounted, disagreement = _believed(values, repeated, episodes, discount)
+    best = recommended(values, again, repeatable, discount)
     fitted = fitted_q(episodes, chosen, discount, key=stream(key, "logs/fitted_q"))
-    weighted = importance_estimates(
-        episodes, chosen, fitted.values, discount, key=stream(key, "logs/importance")
+    sampled = importance_estimates(episodes, chosen, fitted, discount, key=stream(key, "logs/importance"))
+    tried = log_support(model, log, key=stream(key, "logs/support"))
+    unsupported = unsupported_share(tried, model, visited.state, visited.action)
+    told = verdict(
+        Evidence(
+            best.draws, logged_draws, logged.discounted, facts["episodes"], unsupported, best.disagreement,
+            best.value.discounted, sampled.weighted.discounted, sampled.effective_episodes,
+        )
     )  # fmt: skip
-    unsupported = _unsupported(model, transitions, visited, key=stream(key, "logs/support"))
-    told = _verdict(
-        values, value, logged[0], disagreement, episodes, weighted.weighted, weighted.effective_episodes, unsupported
-    )
+    every = {
+        "rollouts": Both(*map(estimate_of, values.means)),
+        "fitted_q": fitted.value,
+        "weighted": sampled.weighted,
+        "doubly_robust": sampled.doubly_robust,
+    }
     return Evaluation(
         **facts,
-        value=value,
-        undiscounted=undiscounted,
-        estimates={
-            "rollouts": estimate_of(values.discounted),
-            "fitted_q": fitted.value,
-            "weighted": weighted.weighted,
-            "doubly_robust": weighted.doubly_robust,
-        },
+        value=best.value.discounted,
+        undiscounted=best.value.undiscounted,
+        estimates={name: both.discounted for name, both in every.items()},
+        estimates_undiscounted={name: both.undiscounted for name, both in every.items()},
         verdict=told.word,
         reasons=told.reasons,
         unsupported=unsupported,
-        effective_episodes=weighted.effective_episodes,
+        effective_episodes=sampled.effective_episodes,
     )
 
 
-def _futures(model: Model, log: Transitions, known: System, rewards: AbstractReward, *, key: PRNGKeyArray) -> Futures:
-    """Draws of W and w_b, and the noise of this system."""
-    starts = jnp.zeros((1, model.specification.state_size), jnp.float32)
-    around = Surroundings(rewards, starts, np.asarray(model.low), np.asarray(model.high))
-    config = replace(
-        adaptation_preset("default", model.specification), weight_draws=FUTURES, mean_weights=False, pqn=None
-    )
-    imagined = imagine_instance(
-        known.dynamics, known.latent, log, around, config=config, deviations=known.deviations,
-        key=stream(key, "logs/futures"),
+def _what_was_done(facts: dict[str, Any], logged: Both) -> Evaluation:
+    """It is what it was."""
+    return Evaluation(
+        **facts, value=logged.discounted, undiscounted=logged.undiscounted, estimates={}, estimates_undiscounted={},
+        verdict=DONE, reasons=(), unsupported=0.0, effective_episodes=float(facts["episodes"]),
     )  # fmt: skip
-    assert isinstance(imagined.environment, Imagination)
-    misfit = 1.0 if known.belief is None else known.belief.misfit
-    noise = jnp.sqrt(misfit * known.dynamics.noise_variance())
-    return Futures(imagined.environment, imagined.contexts, noise)
 
 
-def _rewarded(
-    episodes: LoggedEpisodes, log: Transitions, rewards: AbstractReward, known: System, *, key: PRNGKeyArray
-) -> LoggedEpisodes:
-    """With the rewards of a function, or those that were learned."""
-    from_origin = log.specification.from_origin
-    columns = (
-        jnp.asarray(from_origin(episodes.state[episodes.valid])), jnp.asarray(episodes.action[episodes.valid]),
-        jnp.asarray(from_origin(episodes.next_state[episodes.valid])),
-    )  # fmt: skip
-    values, _ = jax.vmap(lambda s, a, n: rewards(key, s, a, n, known.latent))(*columns)
-    found = np.asarray(values, np.float64)
-    if not np.isfinite(found).all():
-        raise ValueError("The reward is not finite in some logged transition.")
-    reward = np.zeros(episodes.valid.shape)
-    reward[episodes.valid] = found
-    return episodes._replace(reward=reward)
+def evaluate_each(
+    model: Model,
+    transitions: Transitions,
+    policy: Any,
+    reward: Callable[..., Any] | None = None,
+    seed: int = 0,
+) -> Iterator[Evaluation]:
+    """`evaluate` on each system of a log, one after the other as they are asked for."""
+    for instance in transitions.instances:
+        yield evaluate(model, transitions.of_instance(instance), policy, reward, seed)
 
 
-def _bootstrapped(episodes: LoggedEpisodes, discount: float, *, key: PRNGKeyArray) -> np.ndarray:
-    """Draws of the mean return of the complete episodes, as many as there are futures."""
-    returns = episodes.returns(discount)[episodes.complete]
-    if len(returns) == 0:
-        return np.full(FUTURES, np.nan)
-    rows = numpy_generator(key).integers(len(returns), size=(FUTURES, len(returns)))
-    return returns[rows].mean(axis=1)
+def check_evaluation(model: Model, transitions: Transitions, policy: Any, reward: Callable[..., Any] | None) -> None:
+    """One clear sentence where what is asked cannot be answered for every system of a log."""
+    model.need_dynamics("evaluate").check(transitions)
+    log_reward(reward, model.reward_head, model.specification)
+    if not _is(policy, LOGGED):
+        named_policy(policy, model, None)
+    for instance in transitions.instances:
+        count = int(np.sum(transitions.instance == instance))
+        if count < LEAST:
+            raise ValueError(
+                f"A policy needs at least {LEAST} transitions of a system to be evaluated, but "
+                f"{transitions.name(instance)!r} has {count}."
+            )
 
 
-def _or_none(draws: np.ndarray, returns: np.ndarray) -> Estimate:
-    return NO_ESTIMATE if len(returns) == 0 else estimate_of(draws)._replace(value=float(returns.mean()))
+def _check_one(transitions: Transitions) -> None:
+    if len(transitions.instances) != 1:
+        names = ", ".join(transitions.name(i) for i in transitions.instances[:8])
+        raise ValueError(
+            f"One system is evaluated at a time, but the log has {len(transitions.instances)} ({names}): use "
+            "evaluate_each."
+        )
 
 
-def _believed(
-    values: Values, repeated: Values, episodes: LoggedEpisodes, discount: float
-) -> tuple[Estimate, Estimate, str]:
-    """The rollouts' value with an interval that is as much wider as they miss what was earned; and whether they do."""
-    found, disagreement = [], ""
-    for draws, again, factor in (
-        (values.discounted, repeated.discounted, discount),
-        (values.undiscounted, repeated.undiscounted, 1.0),
-    ):
-        own, logged = estimate_of(draws), estimate_of(again)
-        earned = float(episodes.returns(factor).mean())
-        # Beyond what the futures differ by; in proportion, as values of good and bad policies can be decades apart.
-        missed = max(0.0, logged.low - earned, earned - logged.high)
-        size = np.mean(np.abs(again))
-        share = missed * (np.mean(np.abs(draws)) / size if size > 0 else 1.0)
-        found.append(Estimate(own.value, own.low - share, own.high + share))
-        if factor == discount and missed > max(abs(earned), logged.high - logged.low):
-            disagreement = f"the model is wrong about what was done: {logged.value:.4g} instead of {earned:.4g}"
-    return found[0], found[1], disagreement
-
-
-def _unsupported(model: Model, log: Transitions, visited: Visited, *, key: PRNGKeyArray) -> float:
-    """Share of imagined steps further from what was tried than `Support.reach`."""
-    support = Support.sample(log, key=key)
-    if model.support is not None:
-        support = model.support.joined(support)
-    spread = np.asarray(model.scale)
-    chosen = np.linspace(0, len(visited.action) - 1, min(LOOKED_AT, len(visited.action))).astype(np.int64)
-    count, reach = model.specification.action_count, support.reach(spread)
-    gaps = [support.distances(visited.state[i], spread, count)[visited.action[i]] for i in chosen]
-    return float(np.mean(np.asarray(gaps) > reach))
-
-
-def _verdict(
-    values: Values,
-    value: Estimate,
-    logged: np.ndarray,
-    disagreement: str,
-    episodes: LoggedEpisodes,
-    weighted: Estimate,
-    effective: float,
-    unsupported: float,
-) -> Verdict:
-    raw = estimate_of(values.discounted)
-    # As much wider as the recommended interval is.
-    wider = (value.high - value.low) / max(raw.high - raw.low, 1e-300)
-    draws = value.value + (values.discounted - raw.value) * max(1.0, min(wider, 1e9))
-    return verdict(
-        draws - logged,
-        complete=int(episodes.complete.sum()),
-        unsupported=unsupported,
-        disagreement=disagreement,
-        value=value,
-        weighted=weighted,
-        effective=effective,
-    )
+def _is(policy: Any, name: str) -> bool:
+    return isinstance(policy, str) and policy == name

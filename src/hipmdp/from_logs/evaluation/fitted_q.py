@@ -1,117 +1,139 @@
-"""Fitted Q evaluation: Q(s, a, t) of a policy from the logged transitions alone, without a model.
+"""Fitted Q evaluation: Q of a policy from the logged transitions alone, without a model.
 
-    Q(s_t, a_t, t) ← r_t + γ Q̄(s_{t+1}, π(s_{t+1}), t + 1), and r_t alone where the episode ends or its time is up
+With k steps to go, from k = 1 to the time limit, over the logged steps n in which a was chosen in states like s:
 
-Several networks, each on episodes drawn anew (a bootstrap), so that their spread is an interval.
+    Q_k(s, a) ← Σ_n κ_n(s) (r_n + γ Q_{k−1}(s'_n, π(s'_n))), and r_n alone where the episode ended
+
+κ are weights of the nearest such steps: an average cannot leave what was seen, where regressions that extrapolate from
+a few episodes do. For an interval it is done again and again with pieces of the log weighed at random.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
-from hipmdp._optimise import apply_optimizer, cosine_adam
+from hipmdp._random import numpy_generator
 from hipmdp.control.policy import Policy
-from hipmdp.control.q_network import QNetwork
-from hipmdp.from_logs.evaluation.estimate import Estimate, LoggedEpisodes, estimate_of
+from hipmdp.from_logs.evaluation.basis import Places
+from hipmdp.from_logs.evaluation.estimate import Both, LoggedEpisodes, estimate_of
 
-NETWORKS = 8
-"""Of the bootstrap."""
-UNITS, STEPS, BATCH, RATE, AVERAGE = (64, 64), 3000, 128, 1e-3, 0.01
-"""Of each network: layers, gradient steps, rows of one, learning rate, share of the online network in the target."""
-
-
-class _Rows(NamedTuple):
-    inputs: Float[Array, "rows inputs"]
-    """State and time."""
-    action: Int[Array, " rows"]
-    reward: Float[Array, " rows"]
-    next_inputs: Float[Array, "rows inputs"]
-    next_action: Int[Array, " rows"]
-    """What the policy does there."""
-    goes_on: Float[Array, " rows"]
+FITS = 50
+NEIGHBOURS = 6
+"""Steps that are averaged over."""
+PIECE = 20
+"""Steps of a log that are weighed together."""
+MOST_ROWS = 3000
+"""Transitions that are used at most."""
+LEAST_GAP = 1e-6
+"""Least distance at which a step has no weight any more, in spreads of the log."""
 
 
 class FittedQ(NamedTuple):
-    """Q of a policy, in the unit of `unit`."""
+    """What it says."""
 
-    value: Estimate
+    value: Both
     """Of the policy from the logged first states."""
-    values: np.ndarray
-    """[episode, time, action]: mean over the networks, on logged states."""
+    at_policy: np.ndarray
+    """[episode, time]: V̂ of the logged states, discounted; the mean over the fits."""
+    at_logged: np.ndarray
+    """[episode, time]: Q̂ of the logged states and actions, likewise."""
+
+
+class _Steps(NamedTuple):
+    """Logged steps; `piece` numbers those that are weighed together."""
+
+    place: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    goes_on: np.ndarray
+    piece: np.ndarray
+
+
+class _Near(NamedTuple):
+    """For each of some states and actions: the nearest logged steps, and their weights."""
+
+    row: np.ndarray
+    """[asked, neighbour]."""
+    weight: np.ndarray
+
+    def mean(self, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """κ-weighted mean of what the steps are worth, the steps themselves weighed too."""
+        share = self.weight * weights[self.row]
+        return np.asarray(np.sum(share * values[self.row], axis=1) / np.sum(share, axis=1))
 
 
 def fitted_q(episodes: LoggedEpisodes, policy: Policy, discount: float, *, key: PRNGKeyArray) -> FittedQ:
-    """Fit and ask at the logged first states."""
-    horizon, specification = policy.specification.horizon, policy.specification
-    numbers, times = np.nonzero(episodes.valid)
-    unit = float(np.sqrt(np.mean(episodes.reward[episodes.valid] ** 2))) or 1.0
-    state, after = (specification.from_origin(part[episodes.valid]) for part in (episodes.state, episodes.next_state))
-    ended = episodes.terminated[episodes.valid] | (times + 1 >= horizon)
-    rows = _Rows(
-        inputs=_with_time(state, times, horizon),
-        action=jnp.asarray(episodes.action[episodes.valid], jnp.int32),
-        reward=jnp.asarray(episodes.reward[episodes.valid] / unit, jnp.float32),
-        next_inputs=_with_time(after, times + 1, horizon),
-        next_action=jnp.asarray(policy(episodes.next_state[episodes.valid]), jnp.int32),
-        goes_on=jnp.asarray(~ended, jnp.float32),
-    )
-    centre, scale = (np.asarray(part(np.asarray(rows.inputs), axis=0)) for part in (np.mean, np.std))
-    draw_key, network_key, fit_key = jax.random.split(key, 3)
-    count = len(episodes.first_states)
-    drawn = np.asarray(jax.random.randint(draw_key, (NETWORKS, count), 0, count, jnp.int32))
-    weights = np.stack([np.bincount(row, minlength=count) for row in drawn])[:, numbers]
-    networks = [
-        QNetwork(
-            jnp.asarray(centre), jnp.asarray(np.where(scale > 0, scale, 1)), specification.action_count, UNITS,
-            normalised=True, key=k,
+    """Go through the steps to go, and ask at the logged states."""
+    generator, horizon = numpy_generator(key), policy.specification.horizon
+    states, firsts = episodes.state[episodes.valid], episodes.first_states
+    places = Places.of(states, policy.specification)
+    steps, used = _steps(episodes, places)
+    after = episodes.next_state[episodes.valid][used]
+    behind = _nearest(steps, places(after), policy(after))
+    asked = _nearest(steps, places(states), policy(states))
+    taken = _nearest(steps, places(states), episodes.action[episodes.valid])
+    begun = _nearest(steps, places(firsts), policy(firsts))
+    to_go = horizon - np.nonzero(episodes.valid)[1]
+    values: dict[float, list[float]] = {discount: [], 1.0: []}
+    at_policy, at_logged = np.zeros(len(states)), np.zeros(len(states))
+    for _ in range(FITS):
+        weights = generator.exponential(size=int(steps.piece.max()) + 1)[steps.piece]
+        starts = generator.exponential(size=len(firsts))
+        for factor, found in values.items():
+            worth = steps.reward
+            for k in range(1, horizon + 1):
+                if factor == discount:
+                    mine = to_go == k
+                    at_policy[mine] += _of(asked, mine).mean(worth, weights) / FITS
+                    at_logged[mine] += _of(taken, mine).mean(worth, weights) / FITS
+                if k < horizon:
+                    worth = steps.reward + factor * steps.goes_on * behind.mean(worth, weights)
+            found.append(float(np.average(begun.mean(worth, weights), weights=starts)))
+    both = Both(*(estimate_of(np.asarray(values[factor])) for factor in (discount, 1.0)))
+    return FittedQ(both, *(_placed(part, episodes.valid) for part in (at_policy, at_logged)))
+
+
+def _steps(episodes: LoggedEpisodes, places: Places) -> tuple[_Steps, np.ndarray]:
+    """All logged steps, or `MOST_ROWS` of them; and which."""
+    number, time = np.nonzero(episodes.valid)
+    used = np.linspace(0, len(number) - 1, min(len(number), MOST_ROWS)).round().astype(np.int64)
+    pieces = -(-episodes.valid.shape[1] // PIECE)
+
+    def of(column: np.ndarray) -> np.ndarray:
+        return column[episodes.valid][used]
+
+    place, piece = places(of(episodes.state)), (number * pieces + time // PIECE)[used]
+    return _Steps(place, of(episodes.action), of(episodes.reward), ~of(episodes.terminated), piece), used
+
+
+def _nearest(steps: _Steps, place: np.ndarray, action: np.ndarray) -> _Near:
+    """The logged steps with that action nearest to each state; those with any action where it was never chosen."""
+    row = np.zeros((len(action), NEIGHBOURS), np.int64)
+    weight = np.zeros((len(action), NEIGHBOURS))
+    for a in np.unique(action):
+        mine, same = np.flatnonzero(action == a), np.flatnonzero(steps.action == a)
+        same = same if len(same) else np.arange(len(steps.action))
+        count = min(NEIGHBOURS, len(same))
+        squares = (
+            np.sum(place[mine] ** 2, axis=1)[:, None]
+            - 2 * place[mine] @ steps.place[same].T
+            + np.sum(steps.place[same] ** 2, axis=1)
         )
-        for k in jax.random.split(network_key, NETWORKS)
-    ]  # fmt: skip
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
-    fitted = _fit(stacked, rows, jnp.asarray(weights, jnp.float32), jax.random.split(fit_key, NETWORKS), discount)
-    everywhere = _with_time(state, times, horizon)
-    found = unit * np.asarray(jax.vmap(lambda n: jax.vmap(n)(everywhere))(fitted), np.float64)
-    values = np.zeros((NETWORKS, *episodes.valid.shape, specification.action_count))
-    values[:, episodes.valid] = found
-    first = np.take_along_axis(values[:, :, 0], np.asarray(policy(episodes.first_states))[None, :, None], axis=2)[
-        ..., 0
-    ]
-    # Each network's first states are those that it was fitted to.
-    draws = np.take_along_axis(first, drawn, axis=1).mean(axis=1)
-    estimate = estimate_of(draws)
-    return FittedQ(estimate._replace(value=float(first.mean())), values.mean(axis=0))
+        order = np.argpartition(squares, count - 1, axis=1)[:, :count]
+        gaps = np.sqrt(np.maximum(np.take_along_axis(squares, order, axis=1), 0))
+        # Weights fall to nothing a little beyond the farthest of them.
+        reach = 1.1 * gaps.max(axis=1, keepdims=True) + LEAST_GAP
+        row[mine[:, None], np.arange(count)] = same[order]
+        weight[mine[:, None], np.arange(count)] = 1 - (gaps / reach) ** 2
+    return _Near(row, weight)
 
 
-def _with_time(states: np.ndarray, times: np.ndarray, horizon: int) -> Float[Array, "rows inputs"]:
-    return jnp.asarray(np.concatenate([states, (times / horizon)[:, None]], axis=1), jnp.float32)
+def _of(near: _Near, rows: np.ndarray) -> _Near:
+    return _Near(near.row[rows], near.weight[rows])
 
 
-@eqx.filter_jit
-def _fit(networks: Any, rows: _Rows, weights: Array, keys: Array, discount: float) -> Any:
-    optimizer = cosine_adam(RATE, STEPS)
-
-    def one(network: Any, weight: Array, key: PRNGKeyArray) -> Any:
-        def step(carry: tuple[Any, Any, optax.OptState], key: PRNGKeyArray) -> tuple[Any, None]:
-            online, target, state = carry
-            chosen = jax.random.categorical(key, jnp.log(weight), shape=(BATCH,))
-            part = jax.tree.map(lambda leaf: leaf[chosen], rows)
-            behind = jax.vmap(target)(part.next_inputs)
-            behind = jnp.take_along_axis(behind, part.next_action[:, None], axis=1)[:, 0]
-            goal = part.reward + discount * part.goes_on * behind
-
-            def loss(network: Any) -> Array:
-                values = jnp.take_along_axis(jax.vmap(network)(part.inputs), part.action[:, None], axis=1)[:, 0]
-                return jnp.mean((values - goal) ** 2)
-
-            online, state = apply_optimizer(optimizer, jax.grad(loss)(online), state, online)
-            target = optax.incremental_update(online, target, AVERAGE)
-            return (online, target, state), None
-
-        return jax.lax.scan(step, (network, network, optimizer.init(network)), jax.random.split(key, STEPS))[0][1]
-
-    return jax.vmap(one)(networks, weights, keys)
+def _placed(values: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    placed = np.zeros(valid.shape)
+    placed[valid] = values
+    return placed

@@ -1,118 +1,123 @@
-"""Importance sampling: what the logged episodes earned, weighed by how likely the policy would have lived them.
+"""Importance sampling: what the logged episodes earned, each weighed by how likely the policy is to go through it.
 
-The logging policy π_b(a | s) is estimated: a softmax that is linear in the state and its squares. With ρ_t the product
-of π(a|s)/π_b(a|s) up to step t, over episodes normalised to w_t:
+The logging policy π_b(a | s) is estimated from the log: a logistic regression on smooth functions of the state. With
+ρ_t the product of π(a|s)/π_b(a|s) up to step t, normalised over episodes to w_t:
 
     weighted, per decision   Σ_t γ^t Σ_i w_{i,t} r_{i,t}
     doubly robust            Σ_t γ^t Σ_i w_{i,t−1} V̂(s_{i,t}) + w_{i,t} (r_{i,t} − Q̂(s_{i,t}, a_{i,t}))
+
+with V̂ and Q̂ of fitted Q evaluation. Over many steps hardly an episode keeps its weight: the doubly robust estimate goes
+on with V̂ alone from the step at which fewer than `LEAST_EPISODES` do; the weighted one then is none.
 """
 
+import math
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import PRNGKeyArray
 
-from hipmdp._optimise import apply_optimizer, cosine_adam
 from hipmdp._random import numpy_generator
 from hipmdp.control.policy import Policy
-from hipmdp.from_logs.evaluation.estimate import NO_ESTIMATE, Estimate, LoggedEpisodes, estimate_of
+from hipmdp.from_logs.evaluation.basis import Basis, Places
+from hipmdp.from_logs.evaluation.estimate import NOT_KNOWN, Both, Estimate, LoggedEpisodes, estimate_of
+from hipmdp.from_logs.evaluation.fitted_q import FittedQ
 
-STEPS, RATE, RIDGE = 300, 0.1, 1e-2
-"""Of the fit of the logging policy."""
+FUNCTIONS, RIDGE, STEPS = 50, 1.0, 200
+"""Of the fit of the logging policy: random functions of the state, penalty of a squared coefficient, Newton steps."""
 FLOOR = 0.01
 """Least probability of an action under it."""
 BOOTSTRAPS = 1000
-LEAST_ESS = 1.5
-"""Episodes' worth of weight at the last step, below which there is no estimate."""
+LEAST_EPISODES = 1.5
+"""Episodes' worth of weight, below which one episode speaks for all."""
 
 
 class ImportanceEstimates(NamedTuple):
-    """Without a model."""
+    """What it says."""
 
-    weighted: Estimate
-    doubly_robust: Estimate
+    weighted: Both
+    doubly_robust: Both
     effective_episodes: float
     """How many episodes the weights at their ends are worth."""
 
 
+class _Weighed(NamedTuple):
+    """What an estimate is made of; each [episode, time]."""
+
+    ratio: np.ndarray
+    """ρ up to and with each step; it stays as it is after the end."""
+    reward: np.ndarray
+    at_policy: np.ndarray
+    at_logged: np.ndarray
+
+    def estimates(self, discount: float, last: int, weights: np.ndarray) -> tuple[float, float]:
+        """(weighted, doubly robust), with ratios up to step `last`; episodes count as `weights` say."""
+        ratio = self.ratio * weights[:, None]
+        total = ratio.sum(axis=0)
+        share = ratio / np.where(total > 0, total, 1)[None]
+        factors = discount ** np.arange(ratio.shape[1], dtype=np.float64)
+        before = np.concatenate([weights[:, None] / weights.sum(), share[:, :-1]], axis=1)
+        robust = np.sum(before * self.at_policy + share * (self.reward - self.at_logged), axis=0)
+        # From there on V̂ says what follows.
+        robust[last + 1 :] = 0
+        if last + 1 < len(robust):
+            robust[last + 1] = np.sum(before[:, last + 1] * self.at_policy[:, last + 1])
+        return float(factors @ np.sum(share * self.reward, axis=0)), float(factors @ robust)
+
+
 def importance_estimates(
-    episodes: LoggedEpisodes, policy: Policy, values: np.ndarray, discount: float, *, key: jax.Array
+    episodes: LoggedEpisodes, policy: Policy, fitted: FittedQ, discount: float, *, key: PRNGKeyArray
 ) -> ImportanceEstimates:
-    """Both, with intervals of a bootstrap over episodes; `values` are Q̂ on logged states ([episode, time, action])."""
-    ratios = _ratios(episodes, policy)
-    asked = np.zeros(episodes.action.shape, np.int32)
-    asked[episodes.valid] = policy(episodes.state[episodes.valid])
-    at_policy, at_logged = (
-        np.take_along_axis(values, actions[..., None], axis=2)[..., 0] for actions in (asked, episodes.action)
+    """Both, with intervals of a bootstrap over episodes; undiscounted without the doubly robust one, as V̂ is not."""
+    generator = numpy_generator(key)
+    ratio = _ratios(episodes, policy, generator)
+    weighed = _Weighed(ratio, episodes.reward, fitted.at_policy, fitted.at_logged)
+    effective = ratio.sum(axis=0) ** 2 / np.maximum(np.sum(ratio**2, axis=0), 1e-300)
+    enough = effective >= LEAST_EPISODES
+    last = int(np.argmin(enough)) - 1 if not enough.all() else len(enough) - 1
+    count = len(ratio)
+    weights = [np.ones(count), *generator.dirichlet(np.ones(count), BOOTSTRAPS)]
+    drawn = np.asarray([weighed.estimates(discount, last, w) for w in weights])
+    summed = np.asarray([weighed.estimates(1.0, last, w)[0] for w in weights])
+    weighted, robust, undiscounted = (estimate_of(c[1:], float(c[0])) for c in (*drawn.T, summed))
+    return ImportanceEstimates(
+        Both(weighted, undiscounted) if last == len(enough) - 1 else NOT_KNOWN,
+        NOT_KNOWN._replace(discounted=_less_sure(robust, fitted.value.discounted)),
+        float(effective[-1]),
     )
-    full = _estimates(ratios, episodes, at_policy, at_logged, discount)
-    weight = ratios[:, -1]
-    effective = float(weight.sum() ** 2 / max(np.sum(weight**2), 1e-300))
-    if effective < LEAST_ESS:
-        return ImportanceEstimates(NO_ESTIMATE, NO_ESTIMATE, effective)
-    count, draw = len(ratios), numpy_generator(key)
-    rows = draw.integers(count, size=(BOOTSTRAPS, count))
-    drawn = [
-        _estimates(ratios[r], episodes.select(r), at_policy[r], at_logged[r], discount)
-        for r in rows
-        if ratios[r, -1].sum() > 0
-    ]
-    intervals = [estimate_of(column) for column in np.asarray(drawn).T]
-    weighted, robust = (i._replace(value=value) for i, value in zip(intervals, full, strict=True))
-    return ImportanceEstimates(weighted, robust, effective)
 
 
-def _ratios(episodes: LoggedEpisodes, policy: Policy) -> np.ndarray:
-    """[episode, time]: ρ up to and with each step; it stays as it is after the end."""
+def _less_sure(estimate: Estimate, of: Estimate) -> Estimate:
+    """With the error of what it is made of."""
+    below = math.hypot(estimate.value - estimate.low, of.value - of.low)
+    above = math.hypot(estimate.high - estimate.value, of.high - of.value)
+    return estimate._replace(low=estimate.value - below, high=estimate.value + above)
+
+
+def _ratios(episodes: LoggedEpisodes, policy: Policy, generator: np.random.Generator) -> np.ndarray:
     states, actions = episodes.state[episodes.valid], episodes.action[episodes.valid]
-    chances = behaviour(states, actions, policy.specification.action_count)
-    same = np.asarray(policy(states)) == actions
+    basis = Basis.draw(Places.of(states, policy.specification), states, FUNCTIONS, generator)
+    chances = behaviour(basis(states), actions, policy.specification.action_count)
     ratio = np.ones(episodes.valid.shape)
-    ratio[episodes.valid] = same / chances[np.arange(len(actions)), actions]
+    ratio[episodes.valid] = (policy(states) == actions) / chances[np.arange(len(actions)), actions]
     return np.cumprod(ratio, axis=1)
 
 
-def behaviour(states: np.ndarray, actions: np.ndarray, count: int) -> np.ndarray:
-    """[row, action]: the estimated probability that who logged took it."""
-    spread = states.std(axis=0)
-    x = (states - states.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    features = np.concatenate([x, x**2, np.ones((len(x), 1))], axis=1)
-    logits = features @ np.asarray(_fit(jnp.asarray(features, jnp.float32), jnp.asarray(actions, jnp.int32), count))
-    chances = np.exp(logits - logits.max(axis=1, keepdims=True))
-    chances /= chances.sum(axis=1, keepdims=True)
+def behaviour(features: np.ndarray, actions: np.ndarray, count: int) -> np.ndarray:
+    """[row, action]: the estimated probability that whoever logged took it, of a logistic regression.
+
+    Newton steps whose curvature is the largest that there can be (Böhning's bound): each of them goes down.
+    """
+    taken = np.eye(count)[actions]
+    curvature = 0.5 * features.T @ features + RIDGE * np.eye(features.shape[1])
+    inverse = np.linalg.inv(curvature)
+    weights = np.zeros((features.shape[1], count))
+    for _ in range(STEPS):
+        slope = features.T @ (taken - _softmax(features @ weights)) - RIDGE * weights
+        weights = weights + inverse @ slope
+    chances = _softmax(features @ weights)
     return (1 - count * FLOOR) * chances + FLOOR if count * FLOOR < 1 else np.full_like(chances, 1 / count)
 
 
-def _fit(features: Float[Array, "rows features"], actions: Int[Array, " rows"], count: int) -> Float[Array, "f a"]:
-    optimizer = cosine_adam(RATE, STEPS)
-
-    @jax.jit
-    def fitted(features: Array, actions: Array) -> Array:
-        def loss(weights: Array) -> Array:
-            chosen = jnp.take_along_axis(jax.nn.log_softmax(features @ weights), actions[:, None], axis=1)
-            return -jnp.mean(chosen) + RIDGE * jnp.mean(weights**2)
-
-        def step(carry: tuple[Array, object], _: None) -> tuple[tuple[Array, object], None]:
-            weights, state = carry
-            return apply_optimizer(optimizer, jax.grad(loss)(weights), state, weights), None
-
-        first = jnp.zeros((features.shape[1], count), jnp.float32)
-        return jax.lax.scan(step, (first, optimizer.init(first)), None, STEPS)[0][0]
-
-    return fitted(features, actions)
-
-
-def _estimates(
-    ratios: np.ndarray, episodes: LoggedEpisodes, at_policy: np.ndarray, at_logged: np.ndarray, discount: float
-) -> tuple[float, float]:
-    """(weighted, doubly robust)."""
-    # Steps that no episode's weight reaches count as the present weights do: nothing is known there.
-    total = ratios.sum(axis=0)
-    share = ratios / np.where(total > 0, total, 1)[None]
-    factors = discount ** np.arange(ratios.shape[1], dtype=np.float64)
-    weighted = float(np.sum(factors * np.sum(share * episodes.reward, axis=0)))
-    before = np.concatenate([np.full((len(ratios), 1), 1 / len(ratios)), share[:, :-1]], axis=1)
-    robust = factors * np.sum(share * (episodes.reward - at_logged) + before * at_policy * episodes.valid, axis=0)
-    return weighted, float(np.sum(robust))
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
+
 from hipmdp._errors import known_name
 from hipmdp.control.policies import BeliefPolicy, Greedy
 from hipmdp.control.policy import Constant, Policy, function_policy
@@ -13,6 +15,8 @@ from hipmdp.pretraining.model import Model, load
 AMORTISED, LOGGED, CONSTANT = "amortised", "logged", "constant:"
 FILE = "model.hipmdp"
 """Of a directory that `adapt --out` wrote."""
+HYPOTHESES = 4
+"""The most probable ones under which the amortised policy acts: the others have no weight after a log."""
 HINT = "amortised, logged, constant:ACTION, module:function, or the directory or model file of hipmdp adapt --out"
 
 
@@ -50,7 +54,9 @@ def _amortised(model: Model, belief: Belief | None) -> Policy:
     if belief is None:
         zero = model.need_dynamics(AMORTISED).latent_prior.mean * 0
         return Policy(model.specification, Greedy(network.at(zero)))
-    return Policy(model.specification, BeliefPolicy(network, belief))
+    likely = jnp.argsort(-belief.log_weight)[:HYPOTHESES]
+    weight, mean, covariance, before = (leaf[likely] for leaf in belief[:4])
+    return Policy(model.specification, BeliefPolicy(network, Belief(weight, mean, covariance, before, *belief[4:])))
 
 
 def _kept(path: Path, model: Model) -> Policy:

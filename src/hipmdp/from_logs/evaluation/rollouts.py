@@ -1,4 +1,7 @@
-"""The value of a policy by rollouts in the posterior: one future is a draw of W, of w_b, and of the start states.
+"""The value of a policy by rollouts in the posterior.
+
+A value is a mean over episodes of one future. First states are drawn anew from the logged ones; chance is the same in
+all episodes of a future: what looks like chance may be error, which many episodes do not average out.
 
 The same futures also repeat what was done: the logged actions from the logged first states. What they then earn, beside
 what was earned, says how far the model's values can be believed.
@@ -10,49 +13,34 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from hipmdp.control.policy import Policy
+from hipmdp.families.rollout import Policy as Rule
 from hipmdp.families.rollout import rollout
 from hipmdp.families.scripted import Schedule
+from hipmdp.families.specification import Specification
 from hipmdp.from_logs.evaluation.estimate import LoggedEpisodes
-from hipmdp.imagination.contexts import Context
-from hipmdp.imagination.environment import Future, Imagination
+from hipmdp.from_logs.evaluation.futures import Drawn, Future, Futures
 
-FUTURES = 100
-"""Draws of everything that is not known."""
-STARTS = 8
-"""Episodes of each, at most."""
-
-
-class Futures(NamedTuple):
-    """Draws of what is not known of a system."""
-
-    imagination: Imagination
-    contexts: Context
-    """One for each future."""
-    noise: Float[Array, " state"]
-    """Spread of what T̂ does not foretell in a step, standardised."""
-
-    @property
-    def size(self) -> int:
-        """How many there are."""
-        return int(self.contexts.latent.shape[0])
-
-    def beginning_in(self, first: Float[Array, " state"]) -> Future:
-        """The environment that begins there."""
-        return Future(self.imagination, first, self.noise)
+EPISODES = 5
+"""Of each future: from first states drawn anew, or of the log."""
 
 
 class Values(NamedTuple):
-    """[future]: mean returns over the start states of a future."""
+    """[future, episode]: returns."""
 
     discounted: np.ndarray
     undiscounted: np.ndarray
 
+    @property
+    def means(self) -> "Values":
+        """[future]: over the episodes."""
+        return Values(*(part.mean(axis=1) for part in self))
+
 
 class Visited(NamedTuple):
-    """Some of the steps that were imagined."""
+    """The steps that were imagined."""
 
     state: np.ndarray
     """From the origin of the specification."""
@@ -64,72 +52,61 @@ def policy_values(
 ) -> tuple[Values, Visited]:
     """Returns of the policy in every future, from logged first states drawn anew, and where it went."""
     start_key, episode_key = jax.random.split(key)
-    count = min(STARTS, len(episodes.first_states))
-    rows = jax.random.randint(start_key, (futures.size, count), 0, len(episodes.first_states), jnp.int32)
+    keys = futures.keys(episode_key)
+    rows = jax.random.randint(start_key, (len(keys), EPISODES), 0, len(episodes.first_states), jnp.int32)
     firsts = jnp.asarray(policy.specification.from_origin(episodes.first_states))[rows]
-    keys = jax.random.split(episode_key, (futures.size, count))
-    returns, states, actions, valid = _policy_returns(futures, policy.rule, firsts, keys, discount)
-    chosen = np.asarray(valid)
-    return Values(*(_means(part) for part in returns)), Visited(np.asarray(states)[chosen], np.asarray(actions)[chosen])
+    found = _policy_returns(futures, policy.rule, firsts, keys, jnp.asarray(discount, jnp.float32))
+    returns, states, actions, valid = jax.tree.map(np.asarray, found)
+    return _values(returns), Visited(states[valid], actions[valid])
+
+
+def some_episodes(episodes: LoggedEpisodes) -> LoggedEpisodes:
+    """`EPISODES` of them, evenly spread; some twice where there are fewer."""
+    return episodes.select(np.linspace(0, len(episodes.complete) - 1, EPISODES).round().astype(np.int64))
 
 
 def repeated_values(
-    futures: Futures, episodes: LoggedEpisodes, policy: Policy, discount: float, *, key: PRNGKeyArray
+    futures: Futures, specification: Specification, logged: LoggedEpisodes, discount: float, *, key: PRNGKeyArray
 ) -> Values:
-    """Returns of what was done, in every future: logged actions from logged first states."""
-    firsts = jnp.asarray(policy.specification.from_origin(episodes.first_states))
-    horizon = futures.imagination.horizon
-    actions = np.zeros((len(firsts), horizon), np.int32)
-    steps = min(horizon, episodes.action.shape[1])
-    actions[:, :steps] = episodes.action[:, :steps]
-    lengths = jnp.asarray(episodes.valid.sum(axis=1), jnp.int32)
-    keys = jax.random.split(key, (futures.size, len(firsts)))
-    returns = _repeated_returns(futures, firsts, jnp.asarray(actions), lengths, keys, discount)
-    return Values(*(_means(part) for part in returns))
+    """Returns of `some_episodes` in every future: logged actions from logged first states, as long as they were."""
+    firsts = jnp.asarray(specification.from_origin(logged.first_states))
+    actions = np.zeros((EPISODES, specification.horizon), np.int32)
+    actions[:, : logged.action.shape[1]] = logged.action
+    lengths = jnp.asarray(logged.lengths, jnp.int32)
+    scripts = (firsts, jnp.asarray(actions), lengths)
+    return _values(_repeated_returns(futures, *scripts, futures.keys(key), jnp.asarray(discount, jnp.float32)))
 
 
-def _means(returns: Any) -> np.ndarray:
-    return np.asarray(returns, np.float64).mean(axis=1)
+def _values(returns: Any) -> Values:
+    return Values(*(np.asarray(part, np.float64) for part in returns))
 
 
 @eqx.filter_jit
 def _policy_returns(
-    futures: Futures,
-    rule: Any,
-    firsts: Float[Array, "futures starts state"],
-    keys: Key[Array, "futures starts"],
-    discount: float,
+    futures: Futures, rule: Rule, firsts: Float[Array, "futures starts state"], keys: Any, discount: Float[Array, ""]
 ) -> Any:
-    def one(first: Array, key: PRNGKeyArray, context: Any) -> Any:
-        episode = rollout(futures.beginning_in(first), rule, key, context)
-        returns = _sums(episode.steps.reward, discount)
-        return returns, episode.steps.state, episode.steps.action, episode.valid
+    def one(first: Array, key: PRNGKeyArray, drawn: Drawn) -> Any:
+        episode = rollout(Future(futures, drawn, first), rule, key, None)
+        return _sums(episode.steps.reward, discount), episode.steps.state, episode.steps.action, episode.valid
 
-    return _over_futures(one)(firsts, keys, futures.contexts)
+    over_starts = jax.vmap(one, in_axes=(0, None, None))
+    return jax.vmap(over_starts)(firsts, keys, futures.drawn)
 
 
 @eqx.filter_jit
 def _repeated_returns(
-    futures: Futures,
-    firsts: Float[Array, "starts state"],
-    actions: Int[Array, "starts time"],
-    lengths: Int[Array, " starts"],
-    keys: Key[Array, "futures starts"],
-    discount: float,
+    futures: Futures, firsts: Array, actions: Array, lengths: Array, keys: Any, discount: Float[Array, ""]
 ) -> Any:
-    def one(first: Array, actions: Array, length: Array, key: PRNGKeyArray, context: Any) -> Any:
-        episode = rollout(futures.beginning_in(first), Schedule(actions), key, context)
+    def one(first: Array, actions: Array, length: Array, key: PRNGKeyArray, drawn: Drawn) -> Any:
+        episode = rollout(Future(futures, drawn, first), Schedule(actions), key, None)
         within = jnp.arange(actions.shape[0], dtype=jnp.int32) < length
         return _sums(jnp.where(within, episode.steps.reward, 0), discount)
 
-    over_starts = jax.vmap(one, in_axes=(0, 0, 0, 0, None))
-    return jax.vmap(over_starts, in_axes=(None, None, None, 0, 0))(firsts, actions, lengths, keys, futures.contexts)
+    over_starts = jax.vmap(one, in_axes=(0, 0, 0, None, None))
+    over_futures = jax.vmap(over_starts, in_axes=(None, None, None, 0, 0))
+    return over_futures(firsts, actions, lengths, keys, futures.drawn)
 
 
-def _over_futures(one: Any) -> Any:
-    return jax.vmap(jax.vmap(one, in_axes=(0, 0, None)), in_axes=(0, 0, 0))
-
-
-def _sums(rewards: Float[Array, " time"], discount: float) -> tuple[Array, Array]:
+def _sums(rewards: Float[Array, " time"], discount: Float[Array, ""]) -> tuple[Array, Array]:
     factors = discount ** jnp.arange(rewards.shape[0], dtype=jnp.float32)
     return rewards @ factors, jnp.sum(rewards)

@@ -34,25 +34,28 @@ def write_page(directories: list[Path], out: Path) -> Path:
 
 def page(data: str) -> str:
     """The page around `data`, which is JSON for a script element."""
-    style, script = "".join(map(_asset, STYLES)), '"use strict";\n' + "".join(map(_asset, SCRIPTS))
+    style, script = "".join(map(asset, STYLES)), '"use strict";\n' + "".join(map(asset, SCRIPTS))
     parts = {
-        "policy": _policy(style, script),
+        "policy": content_policy(style=style, script=script),
         "style": style,
         "script": script,
         "data": data,
     }
     # In one pass over the markup alone: what looks like a place to fill inside the data stays as it is.
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _asset("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], asset("page.html"))
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of the page as text."""
     return resources.files("hipmdp.report.page").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _policy(style: str, script: str) -> str:
-    allowed = {"default-src": "none", "base-uri": "none", "form-action": "none"}
-    allowed |= {"script-src": _hash(script), "style-src": _hash(style)}
-    return "; ".join(f"{kind} '{source}'" for kind, source in allowed.items())
+def content_policy(*, style: str, script: str = "", images: str = "") -> str:
+    """The Content-Security-Policy of a page with this style and script alone, and images from one kind of source."""
+    allowed = ["default-src 'none'", "base-uri 'none'", "form-action 'none'"]
+    allowed += [f"script-src '{_hash(script)}'"] if script else []
+    allowed += [f"style-src '{_hash(style)}'"]
+    return "; ".join(allowed + ([f"img-src {images}"] if images else []))
 
 
 def _hash(text: str) -> str:
