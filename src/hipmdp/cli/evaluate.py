@@ -47,7 +47,7 @@ def evaluate(
     """Say how good a policy would be on each system of a log, and how sure that is, before anybody acts.
 
     For each system: the expected return of the policy from where the logged episodes begin, with a 90 % interval; that
-    of what was done; and whether the policy is better, worse, or it cannot be told, and why.
+    of what was done; and whether the policy is better, worse, or it cannot be known, and why.
 
     The estimate is by rollouts in everything that the logs leave open about the system. Fitted Q evaluation and
     importance sampling, which use the logged steps alone, stand beside it.

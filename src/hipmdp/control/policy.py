@@ -25,19 +25,27 @@ class Constant(eqx.Module):
         return jnp.asarray(self.action, jnp.int32)
 
 
-class HostRule(eqx.Module):
-    """A function of the user's, in Python: it gets states in natural units, and is called for one at a time."""
+class HostFunction:
+    """A function of the user's, in Python: it gets a state in natural units and returns an action, or its number."""
 
-    function: Callable[[np.ndarray], Any] = eqx.field(static=True)
-    specification: Specification = eqx.field(static=True)
+    def __init__(self, function: Callable[[np.ndarray], Any], specification: Specification) -> None:
+        self.function, self.specification = function, specification
+        self.error: Exception | None = None
+        """Why it failed, where it did inside of what is compiled."""
 
-    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
-        """The function's action."""
-        action = jax.ShapeDtypeStruct((), jnp.int32)
-        return jax.pure_callback(self._asked, action, state, vmap_method="sequential")
+    def __call__(self, states: Any) -> np.ndarray:
+        """The action for each state, which are as `Specification.from_origin` gives them."""
+        rows = np.asarray(states)
+        flat = rows.reshape(-1, rows.shape[-1])
+        try:
+            actions = [self._action(row) for row in self.specification.natural(flat)]
+        except Exception as error:
+            self.error = error
+            raise
+        return np.asarray(actions, np.int32).reshape(rows.shape[:-1])
 
-    def _asked(self, state: Any) -> np.ndarray:
-        answer = self.function(self.specification.natural(np.asarray(state)))
+    def _action(self, state: np.ndarray) -> int:
+        answer = self.function(state)
         names = self.specification.action_names
         if isinstance(answer, str) and answer in names:
             answer = names.index(answer)
@@ -46,7 +54,17 @@ class HostRule(eqx.Module):
                 f"The policy must return an action ({', '.join(names)}) or its number from 0 to {len(names) - 1}, "
                 f"got {answer!r}."
             )
-        return np.asarray(int(answer), np.int32)
+        return int(answer)
+
+
+class HostRule(eqx.Module):
+    """Such a function inside of what is compiled."""
+
+    host: HostFunction = eqx.field(static=True)
+
+    def __call__(self, key: PRNGKeyArray, state: Float[Array, " state"], time: Int[Array, ""]) -> Int[Array, ""]:
+        """The function's action."""
+        return jax.pure_callback(self.host, jax.ShapeDtypeStruct((), jnp.int32), state, vmap_method="broadcast_all")
 
 
 @dataclass(frozen=True)
@@ -66,11 +84,15 @@ class Policy:
         if not np.isfinite(states).all():
             raise ValueError("A state must be finite.")
         rows = self.specification.from_origin(np.atleast_2d(states))
-        if isinstance(self.rule, HostRule):
-            actions = np.asarray([int(self.rule._asked(row)) for row in rows])
-        else:
-            actions = np.asarray(_actions(self.rule, jnp.asarray(rows)))
+        actions = self.rule.host(rows) if isinstance(self.rule, HostRule) else self._filled(rows)
         return int(actions[0]) if states.ndim == 1 else actions
+
+    def _filled(self, rows: np.ndarray) -> np.ndarray:
+        """Numbers of rows share a few compilations."""
+        size = 1 << (len(rows) - 1).bit_length() if len(rows) else 1
+        filled = np.zeros((size, rows.shape[1]), rows.dtype)
+        filled[: len(rows)] = rows
+        return np.asarray(_actions(self.rule, jnp.asarray(filled)))[: len(rows)]
 
 
 @eqx.filter_jit
@@ -82,4 +104,4 @@ def _actions(rule: Rule, states: Float[Array, "rows state"]) -> Int[Array, " row
 
 def function_policy(function: Callable[..., Any], specification: Specification) -> Policy:
     """The policy that a function of the state (in natural units) stands for; it returns an action or its number."""
-    return Policy(specification, HostRule(function, specification))
+    return Policy(specification, HostRule(HostFunction(function, specification)))

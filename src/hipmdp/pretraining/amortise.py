@@ -59,8 +59,8 @@ def amortise(
 
     Episodes begin where those of `batch` began. The reward is the family's R where that needs no hidden parameter (one
     of ours, or `family`), otherwise the head that `pretrain` learned from the logs.
-    `caution` is how the policy acts under a belief, where `learn_policy` is not told otherwise: by the mean of Q(s, w)
-    over the worst share 1 − caution of the w that are possible.
+    `caution` is how the policy acts under a belief, unless `learn_policy` has another: by the mean of Q(s, w) over the
+    worst share 1 − caution of the w that are possible.
     With `out` (a directory) checkpoints and, at the end, model.hipmdp are kept there, and the same call goes on where
     it was stopped, to the same bits.
     """

@@ -131,7 +131,7 @@ def logged_episodes(log: Transitions) -> LoggedEpisodes:
 def logged_value(
     episodes: LoggedEpisodes, discount: float, spreads: tuple[float, float], *, key: PRNGKeyArray
 ) -> tuple[Both, np.ndarray]:
-    """What was done, the mean of the complete episodes, and draws of its discounted value: Student's t.
+    """What was done, the mean of the complete episodes, and draws of its discounted value: a t distribution.
 
     A single episode has a spread of `spreads` (discounted, undiscounted).
     """

@@ -49,7 +49,7 @@ class Evaluation:
     verdict: str
     """Beside what was done: better, worse, or cannot tell; what was done, where that was asked about."""
     reasons: tuple[str, ...]
-    """Why it cannot be told."""
+    """Why it cannot be known."""
     unsupported: float
     """Share of what the policy would do that nobody has tried near such states."""
     effective_episodes: float
@@ -107,7 +107,7 @@ def evaluate(
     sampled = importance_estimates(episodes, chosen, fitted, discount, key=stream(key, "logs/importance"))
     tried = log_support(model, log, key=stream(key, "logs/support"))
     unsupported = unsupported_share(tried, model, visited.state, visited.action)
-    told = verdict(
+    found = verdict(
         Evidence(
             best.draws, logged_draws, logged.discounted, facts["episodes"], unsupported, best.disagreement,
             best.value.discounted, sampled.weighted.discounted, sampled.effective_episodes,
@@ -125,8 +125,8 @@ def evaluate(
         undiscounted=best.value.undiscounted,
         estimates={name: both.discounted for name, both in every.items()},
         estimates_undiscounted={name: both.undiscounted for name, both in every.items()},
-        verdict=told.word,
-        reasons=told.reasons,
+        verdict=found.word,
+        reasons=found.reasons,
         unsupported=unsupported,
         effective_episodes=sampled.effective_episodes,
     )

@@ -19,7 +19,7 @@ from hipmdp.from_logs.evaluation.basis import Places
 from hipmdp.from_logs.evaluation.estimate import Both, LoggedEpisodes, estimate_of
 
 FITS = 50
-NEIGHBOURS = 6
+NEIGHBOURS = 10
 """Steps that are averaged over."""
 PIECE = 20
 """Steps of a log that are weighed together."""

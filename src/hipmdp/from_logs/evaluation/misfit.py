@@ -4,8 +4,8 @@
 
 An error that is the same whenever a system comes by adds up, where chance averages out. How smooth δ is, and how much
 of what T̂ misses is chance, is what makes each part of the log most likely, given the other parts; where that cannot be
-told, it is δ. Every future has a δ of its own that goes through the log: with a draw g of the process before the log,
-from random cosines, δ = g + kᵀ K⁻¹ (y − T̂ − g − noise) over logged rows.
+predicted, it is δ. Every future has a δ of its own that goes through the log: with a draw g of the process before the
+log, from random cosines, δ = g + kᵀ K⁻¹ (y − T̂ − g − noise) over logged rows.
 """
 
 import itertools
@@ -53,7 +53,7 @@ class Misfit(NamedTuple):
     def __call__(self, inputs: Float[Array, " inputs"], drawn: "DrawnMisfit") -> Float[Array, " state"]:
         """δ of one future, standardised."""
         place = inputs / self.length
-        like = jnp.exp(-0.5 * jnp.sum((self.rows - place) ** 2, axis=1))
+        like = jnp.exp(-0.5 * jnp.sum((self.rows - place[None]) ** 2, axis=1))
         waves = jnp.cos(place @ self.directions + self.phases)
         return self.scale * (waves @ drawn.before + like @ drawn.weights)
 
@@ -96,7 +96,7 @@ def fit_misfit(
     length, noise, variance = _shape(inputs, middle, part[used], known)
     generator, futures = numpy_generator(key), len(each)
     directions, phases = generator.standard_normal((inputs.shape[1], COSINES)), generator.uniform(0, 2 * np.pi, COSINES)
-    # Away from its log T̂ may be worse than on it: the size of δ is itself not known (Student's t).
+    # Away from its log T̂ may be worse than on it: the size of δ is itself not known (a t distribution).
     size = np.sqrt(FREEDOM / generator.chisquare(FREEDOM, (futures, 1, 1)))
     before = size * generator.standard_normal((futures, COSINES, middle.shape[1])) * np.sqrt(2 / COSINES)
     waves = np.cos(inputs / length @ directions + phases)
@@ -118,8 +118,8 @@ def _missed(dynamics: Dynamics, contexts: Context, latent: Array, state: Array, 
     over_rows = jax.vmap(dynamics.change, in_axes=(None, 0, None))
 
     def one(weights: Array, latent: Array) -> Array:
-        told = jax.vmap(over_rows, in_axes=(0, None, None))(weights, rows.features, latent)
-        return rows.target - jnp.mean(told, axis=0)
+        predicted = jax.vmap(over_rows, in_axes=(0, None, None))(weights, rows.features, latent)
+        return rows.target - jnp.mean(predicted, axis=0)
 
     inputs = jax.vmap(misfit_inputs, in_axes=(None, 0, 0))(dynamics, state, action)
     return inputs, one(dynamics.posterior.mean[None], latent), jax.vmap(one)(contexts.weights, contexts.latent)
@@ -149,7 +149,8 @@ def _likely(
     away, variances = left_out(likeness(places) + noise * np.eye(len(places)), errors, part)
     variances = np.maximum(variances, noise)
     count = len(away)
-    variance = (np.sum(away**2 / variances[:, None], axis=0) + KNOWN_ROWS * known / (1 + noise)) / (count + KNOWN_ROWS)
-    variance = np.maximum(variance, 1e-14)
+    # Far from all rows no less than what T̂ misses on them.
+    predicted = np.maximum(np.sum(away**2 / variances[:, None], axis=0), np.sum(errors**2, axis=0) / (1 + noise))
+    variance = np.maximum((predicted + KNOWN_ROWS * known / (1 + noise)) / (count + KNOWN_ROWS), 1e-14)
     scaled = variance * variances[:, None]
     return float(-0.5 * np.sum(np.log(scaled) + away**2 / scaled)), variance

@@ -1,4 +1,4 @@
-"""A log in parts of which each is told from the others: how wrong predictions are where the system has not been."""
+"""A log in parts, each predicted from the others: how wrong predictions are where the system has not been."""
 
 import numpy as np
 

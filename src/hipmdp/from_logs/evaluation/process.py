@@ -9,6 +9,7 @@ import itertools
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -48,20 +49,26 @@ class Process(eqx.Module):
     amplitude: Float[Array, ""]
     noise: Float[Array, ""]
     unit: Float[Array, ""]
-    least: Float[Array, ""]
-    """The least spread: what the smallest rewards of each part were off by, told from the others."""
+    small: Float[Array, ""]
+    """A small reward, where signs change and arsinh bends most."""
+    small_spread: Float[Array, ""]
+    """The least spread of such: what those of each part were off by, predicted from the others."""
     family_error: Float[Array, ""]
     """How far the family's r̂ is from the logged rewards, in units of |r̂| + `family_unit`."""
     family_unit: Float[Array, ""]
 
     def __call__(self, inputs: Float[Array, " inputs"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """The reward of a step, and its spread."""
-        like = jnp.exp(-0.5 * jnp.sum((self.rows - inputs / self.length) ** 2, axis=1))
+        like = jnp.exp(-0.5 * jnp.sum((self.rows - (inputs / self.length)[None]) ** 2, axis=1))
         white = self.whitener @ like
         mean = self.level + white @ self.target
-        variance = self.amplitude * jnp.maximum(1 + self.noise - white @ white, self.noise)
-        spread = jnp.sinh(jnp.minimum(jnp.sqrt(variance), 20.0))
-        return self.unit * jnp.sinh(mean), jnp.hypot(self.unit * jnp.cosh(mean) * spread, self.least)
+        known = jnp.clip(white @ white, 0, 1)
+        spread = jnp.sinh(jnp.minimum(jnp.sqrt(self.amplitude * (1 + self.noise - known)), 20.0))
+        # Where no row is near, it says nothing: what is far away may pay what nobody has seen in this log.
+        spread = self.unit * jnp.cosh(mean) * spread * jax.lax.rsqrt(jnp.maximum(known, 1e-12))
+        reward = self.unit * jnp.sinh(mean)
+        least = self.small_spread * self.small / jnp.maximum(jnp.abs(reward), self.small)
+        return reward, jnp.hypot(spread, least)
 
 
 class _Shape(NamedTuple):
@@ -85,7 +92,7 @@ def fit_process(
     shape = max(tried, key=lambda shape: _left_out(inputs[few], reward[few], part[few], shape).density)
     left = _left_out(inputs[used], reward[used], part[used], shape)
     error = _family_error(reward, family, family_unit)
-    return _through(inputs[used], reward[used], shape, left.amplitude, left.least, error, family_unit)
+    return _through(inputs[used], reward[used], shape, left, error, family_unit)
 
 
 def fit_ends(
@@ -98,9 +105,9 @@ def fit_ends(
     unit = float(np.median(np.abs(reward))) or 1.0
     length = END_LENGTH * (LENGTHS[2] if like is None else float(like.length))
     shape = _Shape(unit, length, 0.1)
-    amplitude = max(float(np.var(np.arcsinh(reward / unit))), LEAST_VARIANCE)
+    left = _Left(0.0, max(float(np.var(np.arcsinh(reward / unit))), LEAST_VARIANCE), 1.0, 0.0)
     error = _family_error(reward, family, family_unit)
-    return _through(inputs[used], reward[used], shape, amplitude, 0.0, error, family_unit)
+    return _through(inputs[used], reward[used], shape, left, error, family_unit)
 
 
 def _family_error(reward: np.ndarray, family: np.ndarray, unit: float) -> float:
@@ -114,42 +121,40 @@ def _covariance(inputs: np.ndarray, shape: _Shape) -> np.ndarray:
 
 
 class _Left(NamedTuple):
-    """How the rewards of each part of the log are told from the others."""
+    """How the rewards of each part of the log are predicted from the others."""
 
     density: float
     """Their log density."""
     amplitude: float
-    least: float
-    """Root mean square error of the smallest rewards."""
+    small: float
+    """Size of small rewards …"""
+    small_spread: float
+    """… and their root mean square error."""
 
 
 def _left_out(inputs: np.ndarray, reward: np.ndarray, part: np.ndarray, shape: _Shape) -> _Left:
     y = np.arcsinh(reward / shape.unit)
     errors, variances = left_out(_covariance(inputs, shape), (y - y.mean())[:, None], part)
     errors, variances = errors[:, 0], np.maximum(variances, shape.noise)
-    amplitude = max(float(np.mean(errors**2 / variances)), LEAST_VARIANCE**2)
+    # Far from all rows no less than what rewards differ by.
+    amplitude = max(float(np.mean(errors**2 / variances)), float(np.var(y)) / (1 + shape.noise), LEAST_VARIANCE**2)
     density = -0.5 * np.sum(np.log(amplitude * variances) + np.log(reward**2 + shape.unit**2))
-    small = np.abs(reward) <= np.quantile(np.abs(reward), SMALL)
+    small = max(float(np.quantile(np.abs(reward), SMALL)), shape.unit * 1e-6)
     # Errors that would leave every range say nothing about small rewards.
-    told = shape.unit * np.sinh(np.clip(y - errors, y.min(), y.max()))
-    return _Left(float(density), amplitude, float(np.sqrt(np.mean((reward - told)[small] ** 2))))
+    predicted = shape.unit * np.sinh(np.clip(y - errors, y.min(), y.max()))
+    wrong = (reward - predicted)[np.abs(reward) <= small]
+    return _Left(float(density), amplitude, small, float(np.sqrt(np.mean(wrong**2))) if len(wrong) else 0.0)
 
 
 def _through(
-    inputs: np.ndarray,
-    reward: np.ndarray,
-    shape: _Shape,
-    amplitude: float,
-    least: float,
-    error: float,
-    family_unit: float,
+    inputs: np.ndarray, reward: np.ndarray, shape: _Shape, left: _Left, error: float, family_unit: float
 ) -> Process:
     y = np.arcsinh(reward / shape.unit)
     level = float(y.mean())
     whitener = np.linalg.inv(np.linalg.cholesky(_covariance(inputs, shape)))
     target = whitener @ (y - level)
     more = -len(y) % BLOCK
-    numbers = (shape.length, level, amplitude, shape.noise, shape.unit, least, error, family_unit)
+    numbers = (shape.length, level, left.amplitude, shape.noise, shape.unit, *left[2:], error, family_unit)
     return Process(
         jnp.asarray(np.pad(inputs / shape.length, ((0, more), (0, 0)), constant_values=FAR), jnp.float32),
         jnp.asarray(np.pad(whitener, ((0, more), (0, more))), jnp.float32),

@@ -31,37 +31,37 @@ def recommended(values: Values, repeated: Values, logged: LoggedEpisodes, discou
         (values.means.undiscounted, repeated.means.undiscounted, 1.0),
     ):
         found.append(longer(estimate_of(draws), estimate_of(again), float(logged.returns(factor).mean())))
-    told, earned = estimate_of(repeated.means.discounted), float(logged.returns(discount).mean())
-    missed = _missed(told, earned)
-    is_wrong = missed > WRONG * (told.high - told.low) and missed > MUCH * abs(earned)
+    predicted, earned = estimate_of(repeated.means.discounted), float(logged.returns(discount).mean())
+    missed = _missed(predicted, earned)
+    is_wrong = missed > WRONG * (predicted.high - predicted.low) and missed > MUCH * abs(earned)
     return Recommended(
         Both(*found),
         _apart(values.means.discounted, found[0]),
-        f"the model is wrong about what was done: {told.value:.4g} instead of {earned:.4g}" if is_wrong else "",
+        f"the model is wrong about what was done: {predicted.value:.4g} instead of {earned:.4g}" if is_wrong else "",
     )
 
 
-def longer(own: Estimate, told: Estimate, earned: float) -> Estimate:
-    """`own`, as much less sure as `told` would have to be to hold what was `earned`.
+def longer(own: Estimate, predicted: Estimate, earned: float) -> Estimate:
+    """`own`, as much less sure as `predicted` would have to be to hold what was `earned`.
 
     By the same factor, as values of good and bad policies can be decades apart; where signs differ, by that share.
     """
-    if told.holds(earned):
+    if predicted.holds(earned):
         return own
-    edge = told.low if earned < told.low else told.high
+    edge = predicted.low if earned < predicted.low else predicted.high
     numbers = np.asarray([earned, edge, own.low, own.value, own.high])
     if (numbers > 0).all() or (numbers < 0).all():
         factor = max(earned / edge, edge / earned)
         inner, outer = (own.low, own.high) if own.value > 0 else (own.high, own.low)
         ends = inner / factor, outer * factor
         return Estimate(own.value, min(ends), max(ends))
-    share = _missed(told, earned) / max(abs(told.low), abs(told.high), abs(earned))
+    share = _missed(predicted, earned) / max(abs(predicted.low), abs(predicted.high), abs(earned))
     by = share * max(abs(own.low), abs(own.high))
     return Estimate(own.value, own.low - by, own.high + by)
 
 
-def _missed(told: Estimate, earned: float) -> float:
-    return max(0.0, told.low - earned, earned - told.high)
+def _missed(predicted: Estimate, earned: float) -> float:
+    return max(0.0, predicted.low - earned, earned - predicted.high)
 
 
 def _apart(draws: np.ndarray, estimate: Estimate) -> np.ndarray:

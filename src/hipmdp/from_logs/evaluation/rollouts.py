@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from hipmdp.control.policy import Policy
+from hipmdp.control.policy import HostRule, Policy
 from hipmdp.families.rollout import Policy as Rule
 from hipmdp.families.rollout import rollout
 from hipmdp.families.scripted import Schedule
@@ -55,8 +55,14 @@ def policy_values(
     keys = futures.keys(episode_key)
     rows = jax.random.randint(start_key, (len(keys), EPISODES), 0, len(episodes.first_states), jnp.int32)
     firsts = jnp.asarray(policy.specification.from_origin(episodes.first_states))[rows]
-    found = _policy_returns(futures, policy.rule, firsts, keys, jnp.asarray(discount, jnp.float32))
-    returns, states, actions, valid = jax.tree.map(np.asarray, found)
+    try:
+        found = _policy_returns(futures, policy.rule, firsts, keys, jnp.asarray(discount, jnp.float32))
+        returns, states, actions, valid = jax.tree.map(np.asarray, found)
+    except jax.errors.JaxRuntimeError:
+        if isinstance(policy.rule, HostRule) and policy.rule.host.error is not None:
+            # A user's function: its own words, instead of those around them.
+            raise policy.rule.host.error from None
+        raise
     return _values(returns), Visited(states[valid], actions[valid])
 
 

@@ -1,4 +1,4 @@
-"""Better than what was done, worse, or not to be told, and why."""
+"""Better than what was done, worse, or unknown, and why."""
 
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ class Verdict(NamedTuple):
 
     word: str
     reasons: tuple[str, ...]
-    """Why it cannot be told."""
+    """Why it cannot be known."""
 
 
 def verdict(evidence: Evidence) -> Verdict:

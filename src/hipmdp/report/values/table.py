@@ -46,7 +46,7 @@ def single_rows(found: Sequence[Evaluation]) -> list[list[str]]:
 
 
 def reasons(found: Sequence[Evaluation]) -> list[str]:
-    """A sentence for each verdict that cannot be told."""
+    """A sentence for each verdict that cannot be known."""
     return [f"{e.system}: cannot tell. {'; '.join(e.reasons).capitalize()}." for e in found if e.reasons]
 
 
